@@ -1,0 +1,62 @@
+# Every target first makes .venv from requirements.txt, once. Needs Python 3.11 with pip and venv, nothing else.
+
+PYTHON ?= python3.11
+SPACE ?= gp.yaml
+ARGS ?=
+UV := uv==0.13.9
+python := .venv/bin/python
+pip_quietly := --quiet --quiet --disable-pip-version-check --no-input
+quick := not slow and not fault and not multi_process and not browser
+
+.PHONY: help sweep test test-all check lint types lock
+
+help:
+	@echo "make sweep      run a sweep (SPACE=gp.yaml ARGS='--trials 4')"
+	@echo "make test       the tests, without the slow groups"
+	@echo "make test-all   all tests; a skipped one is a failure"
+	@echo "make check      lint, types, test"
+	@echo "make lock       make requirements.txt from pyproject.toml (ARGS=--upgrade: newest versions)"
+
+# exec: make passes SIGTERM to its child only, which must be the sweep itself and not a shell.
+sweep: .venv/made
+	@exec $(python) sweeps/run.py --space "$(SPACE)" $(ARGS)
+
+test: .venv/made
+	@exec $(python) -m pytest -m "$(quick)" $(ARGS)
+
+test-all: .venv/made
+	@exec $(python) -m pytest --no-skips $(ARGS)
+
+check: lint types test
+
+lint: .venv/made
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+
+types: .venv/made
+	$(python) -m mypy
+
+# The stamp is made last: an interrupted install leaves none, and the next make begins again.
+# compileall uses every core, where pip would compile on one; a file it cannot compile shows at import.
+.venv/made: requirements.txt
+	@$(PYTHON) -c "" >/dev/null 2>&1 || { \
+	  echo "$(PYTHON) not found. Install Python 3.11, or say where it is: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))" || { \
+	  echo "Python 3.11 is needed, got $$($(PYTHON) -V 2>&1). Say where one is: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c "import ensurepip, venv" >/dev/null 2>&1 || { \
+	  echo "$(PYTHON) lacks the module venv. Install it (on Debian: python3.11-venv) and try again." >&2; exit 1; }
+	@echo "Making .venv, once: the packages of requirements.txt, 3.3 GB on disk, one to three minutes ..."
+	@start=$$(date +%s); \
+	rm -rf .venv && \
+	$(PYTHON) -m venv .venv && \
+	$(python) -m pip install $(pip_quietly) --no-compile --require-hashes -r requirements.txt && \
+	{ $(python) -m compileall -qq -j 0 .venv/lib || true; } && \
+	touch $@ && \
+	echo "Made .venv in $$(($$(date +%s) - start)) s."
+
+# One lock for Linux and macOS, with the hashes of all files of the public index, whatever pip is set to use here.
+lock:
+	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/python -m pip install $(pip_quietly) $(UV)
+	.venv-lock/bin/uv pip compile --quiet --no-config pyproject.toml --extra dev --universal --python-version 3.11 \
+	  --fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --output-file requirements.txt $(ARGS)
+	@rm -rf .venv-lock

@@ -1,0 +1,93 @@
+"""Ray as a sweep needs it: started quietly, with nothing left behind, and what it has to offer."""
+
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import ray
+
+from wgangp.errors import UserError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "100000000",  # Ray's own state of the experiment is never read back
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "100000000",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+}
+"""No usage statistics, no files nobody reads, no tables over ours."""
+
+WORKERS = {
+    "PYTHONPATH": str(ROOT),
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_CONFIG": "",  # one inherited would make TensorFlow wait for machines that are not there
+}
+"""The environment of worker processes; they import this repository from where it stands."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What there is to train on."""
+
+    cpus: float
+    gpus: float
+
+    def capacity(self, *, cpus: float, gpus: float, most: int | None) -> int:
+        """Trials that fit at once, each with `cpus` and `gpus`."""
+        fits = int((self.cpus + 1e-9) // cpus)
+        if gpus:
+            fits = min(fits, int((self.gpus + 1e-9) // gpus))
+        return min(fits, most) if most else fits
+
+
+@contextlib.contextmanager
+def cluster() -> Iterator[Cluster]:
+    """The cluster at RAY_ADDRESS, which must be this machine, or one started here and ended with the block.
+
+    Raises:
+        UserError: RAY_ADDRESS names a cluster with other machines in it.
+    """
+    os.environ.update(QUIET)
+    address = os.environ.get("RAY_ADDRESS")
+    logging.getLogger("ray").setLevel(logging.ERROR)
+
+    common = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
+    if address:
+        ray.init(address=address, runtime_env={"env_vars": WORKERS}, **common)
+        scratch = None
+    else:
+        os.environ.update(WORKERS)
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(20))
+        os.environ.setdefault("RAY_worker_niceness", "5")
+        scratch = _scratch()
+        ray.init(address="local", include_dashboard=False, _temp_dir=str(scratch), **common)
+    try:
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        if len(alive) > 1:
+            raise UserError(
+                f"RAY_ADDRESS: must be a cluster of one machine, got {len(alive)}. Use this machine's."
+            )
+        there = ray.cluster_resources()
+        yield Cluster(cpus=there.get("CPU", 0), gpus=there.get("GPU", 0))
+    finally:
+        ray.shutdown()
+        if scratch:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _scratch() -> Path:
+    """A folder for Ray's session; its sockets allow no long path."""
+    base = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix="gp-sweep-", dir=base if len(base) < 30 else "/tmp"))

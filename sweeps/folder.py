@@ -1,0 +1,130 @@
+"""Every name a sweep has on disk, made absolute once, and the lock that keeps others out."""
+
+import contextlib
+import fcntl
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wgangp.errors import UserError
+
+
+@dataclass(frozen=True)
+class SweepFolder:
+    """`<out>/gp-0001`. Paths stored inside the sweep are relative to it, so that it can be moved."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def out(self) -> Path:
+        return self.path.parent
+
+    @property
+    def space(self) -> Path:
+        return self.path / "space.yaml"
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "study.log"
+
+    @property
+    def outbox(self) -> Path:
+        return self.path / "outbox"
+
+    @property
+    def features(self) -> Path:
+        return self.path / "features"
+
+    @property
+    def trials(self) -> Path:
+        return self.path / "trials"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.txt"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.md"
+
+    @property
+    def best_yaml(self) -> Path:
+        return self.path / "best.yaml"
+
+    @property
+    def best(self) -> Path:
+        return self.path / "best"
+
+    def next_invocation(self) -> str:
+        """A new name for this start's part of `trials/`."""
+        taken = [int(entry.name) for entry in self.trials.glob("[0-9]*") if entry.name.isdigit()]
+        return f"{max(taken, default=0) + 1:03d}"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the sweep while it runs; the kernel lets go when the process ends, however it ends.
+
+        Raises:
+            UserError: another process holds it.
+        """
+        with (self.path / "lock").open("a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise UserError(
+                    f"{self.name}: is running already: {file.read().strip()}. Wait for it or end it."
+                ) from None
+            file.truncate(0)
+            started = time.strftime("%Y-%m-%d %H:%M:%S")
+            file.write(f"process {os.getpid()} on {socket.gethostname()} since {started}\n")
+            file.flush()
+            yield
+
+
+def claim(out: Path, name: str) -> SweepFolder:
+    """Make the next free `<out>/<name>-0001`; `mkdir` decides between two that start at once."""
+    out.mkdir(parents=True, exist_ok=True)
+    number = max((_number(entry, name) for entry in out.glob(f"{name}-*")), default=0)
+    while True:
+        number += 1
+        path = out.resolve() / f"{name}-{number:04d}"
+        with contextlib.suppress(FileExistsError):
+            path.mkdir()
+            return SweepFolder(path)
+
+
+def find(out: Path, name_or_path: str) -> SweepFolder:
+    """A sweep by its name under `out`, or by its path.
+
+    Raises:
+        UserError: there is none.
+    """
+    for path in (out / name_or_path, Path(name_or_path)):
+        if (path / "space.yaml").is_file():
+            return SweepFolder(path.resolve())
+    known = ", ".join(folder.name for folder in existing(out)) or "none"
+    raise UserError(f"--resume {name_or_path}: there is no such sweep under {out.resolve()}. Known: {known}.")
+
+
+def existing(out: Path) -> list[SweepFolder]:
+    """All sweeps under `out`, by name."""
+    return [SweepFolder(path.parent.resolve()) for path in sorted(out.glob("*-[0-9]*/space.yaml"))]
+
+
+def cache(out: Path) -> Path:
+    """Where prepared data and features are kept between sweeps: WGANGP_CACHE, else `<out>/cache`."""
+    return Path(os.environ.get("WGANGP_CACHE") or out / "cache").resolve()
+
+
+def _number(path: Path, name: str) -> int:
+    match = re.fullmatch(re.escape(name) + r"-(\d+)", path.name)
+    return int(match[1]) if match else 0

@@ -1,0 +1,147 @@
+"""What a person sees: a live table in a terminal, plain lines elsewhere, the ranking at the end."""
+
+import math
+import time
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from sweeps.records import TrialRecord, winner
+from sweeps.report import HEADINGS, Ranked, settings_text
+
+ENDED_SHOWN = 8
+"""Ended trials in the live table: the best ones; all are in the ranking at the end."""
+
+
+class View:
+    """Called by the driver with what happened; decides how it is shown."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        console = console or Console(highlight=False)
+        if not console.is_terminal:
+            console.width = 160  # a file or a pipe has no edge to fold lines at
+        self._console = console
+        self._live: Live | None = None
+        self._said = ""
+
+    def print(self, line: str) -> None:
+        """A line that stays, never wrapped, so that a command in it can be copied."""
+        self._console.print(Text(line), soft_wrap=True)
+
+    def say(self, line: str) -> None:
+        """What takes time at the moment, once."""
+        if line != self._said:
+            self._said = line
+            self.print(f"  {line} ...")
+
+    def begin(self, *, name: str, wanted: int, budget_kimg: float) -> None:
+        """Trials start: from here on `tick` and `refresh` show them."""
+        self._name, self._wanted, self._budget = name, wanted, budget_kimg
+        self._began, self._kimg_before = time.monotonic(), None
+        self._records: list[TrialRecord] = []
+        self._running: list[str] = []
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+
+    def update(self, records: list[TrialRecord], running: list[str]) -> None:
+        """The state of all trials; redraws the table."""
+        self._records, self._running = records, running
+        if self._kimg_before is None:
+            self._kimg_before = sum(record.kimg for record in records)
+        if self._live:
+            self._live.update(self._table(), refresh=True)
+
+    def tick(self, record: TrialRecord) -> None:
+        """A trial reached a tick."""
+        if self._live:
+            return
+        fid = record.last.get("fid", math.nan)
+        self.print(
+            f"{record.label}  {record.kimg:g}/{self._budget:g} kimg  fid {fid:.1f}  best {record.best_fid:.1f}"
+            f"  [{self._standing()}]  {settings_text(record)}"
+        )
+
+    def ended(self, record: TrialRecord) -> None:
+        """An attempt is over."""
+        if not self._live:
+            how = (
+                f"{record.ending.outcome} {record.ending.reason}"
+                if record.ending
+                else "failed; to be tried again"
+            )
+            self.print(f"{record.label}  {how.rstrip()}  best {record.best_fid:.1f}")
+
+    def close(self) -> None:
+        """No more ticks; the live table goes."""
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def ranking(self, ranked: list[Ranked]) -> None:
+        """The final table, best first."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in HEADINGS:
+            table.add_column(name, justify="left" if name in ("trial", "outcome") else "right", no_wrap=True)
+        for field in ranked[0].record.params if ranked else ():
+            table.add_column(field, justify="right", no_wrap=True)
+        for row in ranked:
+            table.add_row(*row.cells())
+        self._console.print(table)
+
+    def _standing(self) -> str:
+        ended = sum(1 for record in self._records if record.ending)
+        left = self._seconds_left()
+        return f"{ended} of {self._wanted} ended" + (f", about {_duration(left)} left" if left else "")
+
+    def _seconds_left(self) -> float | None:
+        """From the speed since this start and what trials like those so far will still need."""
+        done = sum(record.kimg for record in self._records) - (self._kimg_before or 0)
+        if done <= 0:
+            return None
+        searched = [record.kimg for record in self._records if record.ending and not record.baseline]
+        typical = sum(searched) / len(searched) if searched else self._budget
+        left = typical * max(0, self._wanted - len(self._records))
+        for record in self._records:
+            if not record.ending:
+                left += max(
+                    0.0, (self._budget if record.baseline else max(typical, record.kimg)) - record.kimg
+                )
+        return left * (time.monotonic() - self._began) / done
+
+    def _table(self) -> Group:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in ("trial", "state", "kimg", "FID", "best FID"):
+            table.add_column(name, justify="left" if name in ("trial", "state") else "right", no_wrap=True)
+        table.add_column("settings", no_wrap=True, overflow="ellipsis")
+        best = winner(self._records)
+        running = [record for record in self._records if record.label in self._running]
+        ended = sorted((r for r in self._records if r.label not in self._running), key=lambda r: r.best_fid)
+        for record in running + ended[:ENDED_SHOWN]:
+            state = "running" if record.label in self._running else _outcome(record)
+            table.add_row(
+                record.label + (" *" if best and record.label == best.label else ""),
+                state + (" (baseline)" if record.baseline else ""),
+                f"{record.kimg:.0f}/{self._budget:g}",
+                _number(record.last.get("fid", math.inf)),
+                _number(record.best_fid),
+                settings_text(record),
+            )
+        return Group(Text(f"{self._name}  {self._standing()}", style="bold"), table)
+
+
+def _outcome(record: TrialRecord) -> str:
+    return record.ending.outcome if record.ending else "waiting"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}" if math.isfinite(value) else "-"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds / 10)) * 10} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"

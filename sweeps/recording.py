@@ -1,0 +1,80 @@
+"""What is recorded of a sweep, and when: a Tune callback on the driver that writes the outbox."""
+
+import math
+from typing import Any
+
+from ray.tune import Callback
+
+from sweeps.outbox import Outbox
+from sweeps.records import Ending, TrialRecord, winner
+from sweeps.study import SweepStudy
+
+STATUS = {"failed": "FAILED", "interrupted": "KILLED"}
+"""Outcome -> MLflow's status; every other outcome is FINISHED."""
+
+
+class Recorder(Callback):
+    """Appends a line for each start, tick and end of a trial, and for the sweep's best so far."""
+
+    def __init__(self, study: SweepStudy, outbox: Outbox) -> None:
+        self._study, self._outbox = study, outbox
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def begin_sweep(self, *, tags: dict[str, Any], files: list[str]) -> None:
+        """A start of the sweep; trials that ended while nobody could write it down are caught up with."""
+        self._outbox.append(tags=tags, files=files, status="RUNNING")
+        for record in self._study.records():
+            if record.ending and self._outbox.outcomes.get(record.label) != record.ending.outcome:
+                self._end(record, record.ending)
+
+    def end_sweep(self, outcome: str, *, tags: dict[str, Any], files: list[str]) -> None:
+        """The end of a start: complete, failed or interrupted. Live trials are interrupted with it."""
+        for record in self._study.records():
+            if record.ending is None:
+                self._end(record, Ending("interrupted"))
+        self._outbox.append(tags=tags, files=files, status=STATUS.get(outcome, "FINISHED"))
+
+    def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        assignment = trial.config["assignment"]
+        config = assignment.config.model_dump()
+        tags = {"attempt": assignment.attempt, "baseline": assignment.baseline}
+        self._outbox.append(trial=assignment.label, params=config, tags=tags, status="RUNNING")
+
+    def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
+        self._outbox.append(
+            trial=result["label"],
+            tick=result["tick"],
+            time=result["measured_ms"],
+            step=result["metrics"]["images_seen"],
+            metrics={name: value for name, value in result["metrics"].items() if math.isfinite(value)},
+            samples=result.pop("samples"),
+        )
+
+    def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._ended(trial)
+
+    def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._ended(trial)
+
+    def _ended(self, trial: Any) -> None:
+        record = self._study.record(trial.config["assignment"].label)
+        if record.ending:
+            self._end(record, record.ending)
+        else:
+            reason = f"attempt {record.attempt} failed, to be tried again: {record.last_error}"
+            self._outbox.append(trial=record.label, tags={"reason": reason})
+
+    def _end(self, record: TrialRecord, ending: Ending) -> None:
+        tags = {"outcome": ending.outcome, "reason": ending.reason}
+        self._outbox.append(trial=record.label, tags=tags, status=STATUS.get(ending.outcome, "FINISHED"))
+        records = self._study.records()
+        best = winner(records)
+        if best and ending.outcome != "interrupted":
+            settings = {f"best_{name}": value for name, value in best.params.items()}
+            self._outbox.append(
+                step=sum(1 for other in records if other.ending),
+                metrics={"best_fid": best.best_fid},
+                tags={"best_trial": best.label} | settings,
+            )

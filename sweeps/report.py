@@ -1,0 +1,200 @@
+"""Ended trials -> ranking, comparison with the baselines, `report.md` and `best.yaml`."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from sweeps.folder import SweepFolder
+from sweeps.records import TrialRecord, winner
+from wgangp import settings_file
+from wgangp.config import TrainConfig
+
+
+HEADINGS = ["", "trial", "best FID", "kimg", "core-s", "outcome"]
+"""Of the ranking; the searched settings follow."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A row of the ranking. Only complete trials have a place; the others follow by best FID."""
+
+    place: int | None
+    record: TrialRecord
+
+    def cells(self) -> list[str]:
+        record = self.record
+        outcome = record.ending.outcome if record.ending else "waiting"
+        return [
+            str(self.place or ""),
+            record.label + (" baseline" if record.baseline else ""),
+            f"{record.best_fid:.1f}" if math.isfinite(record.best_fid) else "-",
+            f"{record.kimg:.0f}",
+            f"{record.core_seconds:.0f}",
+            outcome,
+            *(_short(value) for value in record.params.values()),
+        ]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The winner against a baseline, each at its best within what both have spent."""
+
+    baseline: TrialRecord
+    kimg: float
+    at_kimg: tuple[float, float]
+    core_seconds: float
+    at_core_seconds: tuple[float, float]
+
+    def lines(self) -> list[str]:
+        name = f"{self.baseline.label} ({settings_text(self.baseline)})"
+        return [
+            f"against {name}:",
+            f"  at {self.kimg:.0f} kimg: {_versus(self.at_kimg)}",
+            f"  at {self.core_seconds:.0f} core-seconds: {_versus(self.at_core_seconds)}",
+        ]
+
+
+def rank(records: list[TrialRecord]) -> list[Ranked]:
+    """Best first: complete trials, then the others."""
+
+    def is_complete(record: TrialRecord) -> bool:
+        return record.ending is not None and record.ending.outcome == "complete"
+
+    ordered = sorted(records, key=lambda record: (not is_complete(record), record.best_fid))
+    return [Ranked(n if is_complete(record) else None, record) for n, record in enumerate(ordered, start=1)]
+
+
+def compare(best: TrialRecord, records: list[TrialRecord]) -> list[Comparison]:
+    """The winner against each baseline that was scored at least once (and is not the winner itself)."""
+    comparisons = []
+    for baseline in records:
+        if not baseline.baseline or baseline.label == best.label or not baseline.ticks:
+            continue
+        kimg = min(best.kimg, baseline.kimg)
+        seconds = min(best.core_seconds, baseline.core_seconds)
+        comparisons.append(
+            Comparison(
+                baseline=baseline,
+                kimg=kimg,
+                at_kimg=(
+                    _best_within(best, "images_seen", kimg * 1000),
+                    _best_within(baseline, "images_seen", kimg * 1000),
+                ),
+                core_seconds=seconds,
+                at_core_seconds=(
+                    _best_within(best, "core_seconds", seconds),
+                    _best_within(baseline, "core_seconds", seconds),
+                ),
+            )
+        )
+    return comparisons
+
+
+def settings_text(record: TrialRecord) -> str:
+    """The searched settings, short: `gp_weight 0.76, n_critic 3`."""
+    return ", ".join(f"{name} {_short(value)}" for name, value in record.params.items())
+
+
+def answer(records: list[TrialRecord], fresh: dict[str, float]) -> list[str]:
+    """The result in a few lines: the winner, how good, against what.
+
+    Args:
+        records: all trials of the sweep.
+        fresh: what `score_winner` said of the winner; empty if it was not scored.
+    """
+    best = winner(records)
+    if best is None:
+        return ["No trial is complete, so there is no winner."]
+    lines = [f"winner {best.label}: {settings_text(best)}", f"  best FID {best.best_fid:.1f}"]
+    if fresh:
+        lines[-1] += f" ({fresh['fid_fresh']:.1f} on fresh noise)"
+        lines.append(
+            f"  of 64 samples the classifier is sure of {fresh['sure_samples']:.0f},"
+            f" in {fresh['classes_seen']:.0f} classes"
+        )
+    for comparison in compare(best, records):
+        lines += comparison.lines()
+    return lines
+
+
+def write(
+    folder: SweepFolder,
+    records: list[TrialRecord],
+    *,
+    facts: dict[str, Any],
+    fresh: dict[str, float],
+    ui: str,
+) -> None:
+    """Write `report.md`.
+
+    Args:
+        folder: the sweep's.
+        records: all its trials.
+        facts: of the data and features, as `wgangp.trainer.prepare` gives them.
+        fresh: what `score_winner` said of the winner.
+        ui: the command, or address, that shows the trials.
+    """
+    head = [*HEADINGS, *(records[0].params if records else ())]
+    rows = [head, ["---"] * len(head), *(row.cells() for row in rank(records))]
+    reasons = [
+        f"- {record.label} {record.ending.outcome}: {record.ending.reason}"
+        for record in records
+        if record.ending and record.ending.outcome in ("failed", "diverged")
+    ]
+    total = sum(record.core_seconds for record in records)
+    lines = [
+        f"# {folder.name}",
+        "",
+        *(f"    {line}" for line in answer(records, fresh)),
+        "",
+        "## Trials",
+        "",
+        *(f"| {' | '.join(row)} |" for row in rows),
+        "",
+        *(["## Failed and diverged", "", *reasons, ""] if reasons else []),
+        "## How it was measured",
+        "",
+        f"- FID of {facts['features']} features (sha256 {str(facts['features_sha256'])[:16]}), whose accuracy on"
+        f" held-out images is {float(facts['features_accuracy']):.3f}; the score of a trial is its best so far.",
+        f"- Data: {facts['dataset']}, {facts['image_size']}, {facts['train_images']} training and"
+        f" {facts['heldout_images']} held-out images (sha256 {str(facts['data_sha256'])[:16]}).",
+        f"- Cost: {sum(record.kimg for record in records):.0f} kimg, {total:.0f} core-seconds in all.",
+        "",
+        "## To see more",
+        "",
+        f"    {ui}",
+        "",
+    ]
+    aside = folder.report.with_suffix(".new")
+    aside.write_text("\n".join(lines), encoding="utf-8")
+    aside.replace(folder.report)
+
+
+def write_best(folder: SweepFolder, best: TrialRecord, config: TrainConfig, *, facts: dict[str, Any]) -> None:
+    """Write `best.yaml`, from which `python -m wgangp.train` trains the winner again."""
+    origin = {
+        "sweep": folder.name,
+        "trial": best.label,
+        "best_fid": round(best.best_fid, 3),
+        "features": facts["features"],
+        "features_sha256": facts["features_sha256"],
+    }
+    comment = f"The winner of {folder.name}. Train it again: python -m wgangp.train best.yaml"
+    settings_file.dump(config.model_dump() | {"from": origin}, folder.best_yaml, comment=comment)
+
+
+def _best_within(record: TrialRecord, measure: str, limit: float) -> float:
+    """The lowest FID among ticks whose `measure` is at most `limit`, infinite if there is none."""
+    within = [tick["fid"] for tick in record.ticks.values() if tick[measure] <= limit and "fid" in tick]
+    return min(within, default=math.inf)
+
+
+def _versus(pair: tuple[float, float]) -> str:
+    best, baseline = pair
+    if not math.isfinite(best) or not math.isfinite(baseline):
+        return "not both were scored by then"
+    return f"FID {best:.1f} against {baseline:.1f}, {baseline / best:.1f} times lower"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

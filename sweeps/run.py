@@ -1,0 +1,112 @@
+"""The command line: `python sweeps/run.py --space gp.yaml`, from any directory, installed or not."""
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+if sys.path and Path(sys.path[0] or ".").resolve() == ROOT / "sweeps":
+    sys.path[0] = str(
+        ROOT
+    )  # run as a file: Python put this folder there, and its modules would shadow others
+
+from wgangp.errors import UserError  # noqa: E402
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse, call one function, say where things are; the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.resume is not None:
+        return _resume(options)
+    if options.space is None:
+        raise UserError("--space: say which space file to run, for example --space gp.yaml (or --resume).")
+    from sweeps import space_file, tracking
+
+    overrides = list(options.set)
+    if options.trials is not None:
+        overrides.append(f"sweep.trials={options.trials}")
+    space = space_file.load(find_space(options.space), overrides=overrides)
+    tracking.tracking_uri(options.out)
+    if options.check and options.offline:
+        print(f"{space.source.name}: no mistakes found in the text.")
+        return 0
+    from sweeps import sweep
+    from sweeps.interrupt import Interrupted
+    from sweeps.progress import View
+
+    try:
+        if options.check:
+            sweep.plan(space, out=options.out, view=View())
+            return 0
+        return sweep.run_sweep(space, out=options.out).exit_status
+    except Interrupted:
+        raise KeyboardInterrupt from None
+
+
+def _resume(options: argparse.Namespace) -> int:
+    from sweeps import folder as folders
+
+    if options.set:
+        raise UserError("--set: cannot change a sweep that was started; only --trials can grow.")
+    if options.resume == "":
+        known = folders.existing(options.out)
+        print(
+            "\n".join(f"{folder.name}  {folder.path}" for folder in known)
+            or f"No sweeps under {options.out}."
+        )
+        return 0
+    from sweeps import sweep
+    from sweeps.interrupt import Interrupted
+
+    try:
+        return sweep.resume_sweep(
+            folders.find(options.out, options.resume), trials=options.trials
+        ).exit_status
+    except Interrupted:
+        raise KeyboardInterrupt from None
+
+
+def find_space(name: str) -> Path:
+    """A path, or a bare name in the working directory, then among the spaces that ship."""
+    path = Path(name)
+    shipped = ROOT / "search_spaces" / name
+    return shipped if not path.exists() and path.name == name and shipped.exists() else path
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description="Sweep WGAN-GP hyperparameters with Ray Tune, Optuna and MLflow."
+    )
+    parser.add_argument("--space", metavar="FILE", help="space file to run; with --resume: to be compared")
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="SWEEP",
+        help="go on with a sweep (name or path); alone: list them",
+    )
+    parser.add_argument("--trials", type=int, metavar="N", help="trials in all")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a key of the space"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for everything [runs]"
+    )
+    parser.add_argument("--check", action="store_true", help="read, prepare, plan; start no trial")
+    parser.add_argument("--offline", action="store_true", help="with --check: only read")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

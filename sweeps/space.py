@@ -1,0 +1,165 @@
+"""A sweep's space: what it tries, on what budget, with which sampler, pruner and machine.
+
+`space_file.load` makes one from a file; everything later reads it.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from sweeps.search import Searched, Section, Value
+from wgangp.config import Seed, TrainConfig
+from wgangp.settings_file import Key, SettingsFile
+from wgangp.strategies import replica_count
+
+
+class Objective(Section):
+    metric: Literal["fid"] = "fid"
+    direction: Literal["minimize"] = "minimize"
+
+
+class Sampler(Section):
+    name: Literal["tpe", "random"] = "tpe"
+    n_startup_trials: int = Field(10, ge=1, le=100_000)
+
+
+class Pruner(Section):
+    name: Literal["successive_halving", "none"] = "successive_halving"
+    first_rung_kimg: float | None = Field(None, gt=0)
+    reduction_factor: int = Field(3, ge=2, le=100)
+
+
+class Sweep(Section):
+    trials: int = Field(16, ge=1, le=100_000)
+    retries: int = Field(2, ge=0, le=100)
+    seed: Seed = 0
+    max_concurrent: int | None = Field(None, ge=1)
+
+
+class Resources(Section):
+    strategy: Literal["auto", "one_device", "mirrored"] = "auto"
+    cpus: float = Field(1, gt=0)
+    gpus: float = Field(0, ge=0)
+    workers: int = 1
+
+    @field_validator("gpus")
+    @classmethod
+    def _shareable(cls, gpus: float) -> float:
+        if gpus > 1 and gpus != int(gpus):
+            raise ValueError(f"must be a fraction of one GPU or a whole number of GPUs, got {gpus:g}")
+        return gpus
+
+    @field_validator("workers")
+    @classmethod
+    def _one_worker(cls, workers: int) -> int:
+        if workers != 1:
+            raise ValueError(f"must be 1, got {workers}; trials over several workers are not available yet")
+        return workers
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the networks that train in step within one trial."""
+        return replica_count(self.strategy, cpus=max(1, int(self.cpus)), gpus=-int(-self.gpus // 1))
+
+
+class Study(Section):
+    storage: Annotated[str, Field(pattern=r"^[a-z]+[a-z0-9+]*://.+")] | None = None
+
+
+class Baseline(Section):
+    """A setting the user compares with: tried first, and never pruned unless it asks to be."""
+
+    params: dict[str, Value]
+    prune: bool = False
+
+
+@dataclass(frozen=True)
+class Space:
+    """A space file that passed the first gate."""
+
+    name: str
+    objective: Objective
+    search: dict[str, Searched]
+    enqueue: list[Baseline]
+    train: dict[str, Value]
+    sampler: Sampler
+    pruner: Pruner
+    sweep: Sweep
+    resources: Resources
+    study: Study
+    source: SettingsFile
+
+    def config(self, params: dict[str, Value], *, init_seed: int) -> TrainConfig:
+        """The complete settings of a trial. Seeds that the file leaves open follow from the sweep's seed."""
+        seeds = {"seed": self.sweep.seed, "init_seed": init_seed, "evaluation_seed": self.sweep.seed}
+        return TrainConfig(**(seeds | self.train | params)).resolved()
+
+    @property
+    def base(self) -> TrainConfig:
+        """The fixed settings, searched fields at their defaults: budget, ticks, data."""
+        return self.config({}, init_seed=self.sweep.seed)
+
+    @property
+    def first_rung(self) -> int:
+        """The tick at which the pruner first compares trials."""
+        kimg = self.pruner.first_rung_kimg
+        return 1 if kimg is None else round(kimg / self.base.tick_kimg)
+
+    @property
+    def rungs(self) -> list[int]:
+        """The ticks at which trials are compared."""
+        if self.pruner.name == "none":
+            return []
+        ticks, rung = [], self.first_rung
+        while rung <= self.base.ticks:
+            ticks.append(rung)
+            rung *= self.pruner.reduction_factor
+        return ticks
+
+    def values(self) -> dict[str, Any]:
+        """The whole space as plain values, defaults written out: what is frozen and compared on resume."""
+        baselines = [
+            baseline.params | ({"prune": True} if baseline.prune else {}) for baseline in self.enqueue
+        ]
+        return {
+            "name": self.name,
+            "objective": self.objective.model_dump(),
+            "search": {
+                field: searched.model_dump(exclude_none=True) for field, searched in self.search.items()
+            },
+            "enqueue": baselines,
+            "train": self.train,
+            "sampler": self.sampler.model_dump(),
+            "pruner": self.pruner.model_dump(exclude_none=True),
+            "sweep": self.sweep.model_dump(exclude_none=True),
+            "resources": self.resources.model_dump(),
+            "study": self.study.model_dump(exclude_none=True),
+        }
+
+    def problems_when_prepared(self, *, train_images: int, cpus: float, gpus: float) -> list[str]:
+        """Second gate: what does not fit the data (a number of images) or the cluster (its CPUs and GPUs)."""
+        problems = []
+        replicas = self.resources.replicas
+        key, sizes = self._possible("batch_size")
+        for size in sizes:
+            if size % replicas:
+                sentence = f"must divide by the {replicas} replicas of a trial, got {size}"
+                problems.append(self.source.problem(key, sentence))
+            if size > train_images:
+                sentence = (
+                    f"must be at most the {train_images} training images, got {size}; use a smaller batch"
+                )
+                problems.append(self.source.problem(key, sentence))
+        for name, wanted, there in (("cpus", self.resources.cpus, cpus), ("gpus", self.resources.gpus, gpus)):
+            if wanted > there:
+                sentence = (
+                    f"must be at most the {there:g} {name.upper()[:-1]}s of this cluster, got {wanted:g}"
+                )
+                problems.append(self.source.problem(("resources", name), sentence))
+        return problems
+
+    def _possible(self, field: str) -> tuple[Key, list[int]]:
+        if field in self.search:
+            return ("search", field), [int(value) for value in self.search[field].ends()]  # type: ignore[arg-type]
+        return ("train", field), [getattr(self.base, field)]

@@ -1,0 +1,62 @@
+"""Where the study is kept: opened, mended after a killed driver, and seen through one filter."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.storages.journal import JournalFileBackend, JournalStorage
+from optuna.trial import FrozenTrial
+
+log = logging.getLogger(__name__)
+
+
+def open_storage(journal: Path, *, url: str | None) -> optuna.storages.BaseStorage:
+    """The database at `url`, or the journal file, mended; the caller holds the sweep's lock."""
+    if url:
+        storage = optuna.storages.get_storage(url)
+    else:
+        _repair(journal)
+        storage = JournalStorage(JournalFileBackend(str(journal)))
+    _show_current_only(storage)
+    return storage
+
+
+def _repair(journal: Path) -> None:
+    """Mend what a killed driver can leave behind; under the sweep's lock nobody else writes."""
+    lock = journal.with_name(journal.name + ".lock")
+    if lock.is_symlink() or lock.exists():
+        log.warning("removed %s, left behind by a driver that was killed", lock.name)
+        lock.unlink()
+    if not journal.exists():
+        return
+    content = journal.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if whole != content:
+        kept = journal.with_name(journal.name + ".torn")
+        kept.write_bytes(content[len(whole) :])
+        with journal.open("rb+") as file:
+            file.truncate(len(whole))
+        log.warning("cut a half-written last line from %s (kept in %s)", journal.name, kept.name)
+
+
+def _show_current_only(storage: optuna.storages.BaseStorage) -> None:
+    """Hide trials without a label (the driver died while asking) and those a retry has taken the place of.
+
+    Samplers and pruners read trials through the storage, some by studies they build themselves, so this is
+    the one place from which all of them see a trial once.
+    """
+    everything = storage.get_all_trials
+
+    def current(study_id: int, deepcopy: bool = True, states: Any = None) -> list[FrozenTrial]:
+        trials = everything(study_id, deepcopy=deepcopy)
+        replaced = {trial.user_attrs.get("retry_of") for trial in trials}
+        return [
+            trial
+            for trial in trials
+            if "label" in trial.user_attrs
+            and trial.number not in replaced
+            and (states is None or trial.state in states)
+        ]
+
+    storage.get_all_trials = current  # type: ignore[method-assign]

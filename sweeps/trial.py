@@ -1,0 +1,108 @@
+"""A warm worker: one Ray actor that trains one trial after another.
+
+Networks, data and features stay in the process; the next trial brings only its settings. Nothing that can
+fail happens in `setup` or `reset_config`: Ray retries neither, so building and loading wait for the first
+`step`.
+"""
+
+import importlib
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import ray
+from ray import tune
+
+from sweeps.records import Assignment
+
+log = logging.getLogger(__name__)
+
+
+class TrialFailed(Exception):
+    """Why an attempt died, as one line: the driver cannot load exceptions of TensorFlow's own types."""
+
+
+class WorkerFull(Exception):
+    """The process has grown past its memory limit; a fresh one is to take the trial."""
+
+
+class SweepTrial(tune.Trainable):
+    """Ray calls `step` once a tick and `save_checkpoint` after each; the study on the driver decides."""
+
+    def setup(self, config: dict[str, Any], shared: dict[str, Any]) -> None:
+        """`shared`: `prepared` (a reference), `trainer` (module name), `resources`, `memory_limit` (bytes)."""
+        self._shared = shared
+        self._trainer: Any = None
+        self._idle_since = time.monotonic()
+        self._take(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        self._take(new_config)
+        return True
+
+    def _take(self, config: dict[str, Any]) -> None:
+        self._assignment: Assignment = config["assignment"]
+        self._started = False
+
+    def step(self) -> dict[str, Any]:
+        try:
+            return self._step()
+        except WorkerFull:
+            raise
+        except Exception as error:
+            raise TrialFailed(" ".join(f"{type(error).__name__}: {error}".split())) from error
+
+    def _step(self) -> dict[str, Any]:
+        begin = time.monotonic()
+        first = not self._started
+        if first:
+            self._start()
+            self._started, begin = True, time.monotonic()
+            self._startup_seconds = begin - self._idle_since
+        progress = self._trainer.advance()
+        if first:
+            self._core_seconds = self._assignment.core_seconds.get(progress.tick - 1, 0.0)
+        self._core_seconds += (time.monotonic() - begin) * self._shared["resources"]["cpus"]
+        self._idle_since = time.monotonic()
+        extra = {"core_seconds": self._core_seconds, "startup_seconds": self._startup_seconds}
+        return {
+            "label": self._assignment.label,
+            "tick": progress.tick,
+            "measured_ms": int(time.time() * 1000),
+            "metrics": progress.metrics | {"images_seen": progress.images_seen} | extra,
+            "samples": progress.samples,
+            "outcome": progress.outcome,
+            "reason": progress.reason,
+        }
+
+    def _start(self) -> None:
+        """Build or reuse the networks, then take the newest checkpoint that holds."""
+        module = importlib.import_module(self._shared["trainer"])
+        self._stay_within_memory()
+        if self._trainer is None:
+            self._trainer = module.Trainer(ray.get(self._shared["prepared"]), **self._shared["resources"])
+        self._trainer.start(self._assignment.config)
+        for checkpoint in self._assignment.checkpoints:
+            try:
+                self._trainer.load(checkpoint)
+                break
+            except module.CheckpointError as error:
+                log.warning("%s: %s: trying the one before", checkpoint, error)
+
+    def _stay_within_memory(self) -> None:
+        limit = self._shared["memory_limit"]
+        process = psutil.Process()
+        if self._trainer is None or process.memory_info().rss <= limit:
+            return
+        self._trainer.forget()
+        size = process.memory_info().rss
+        if size > limit:
+            raise WorkerFull(f"{size / 1e9:.1f} GB used, the limit is {limit / 1e9:.1f} GB")
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        self._trainer.save(Path(checkpoint_dir))
+        # Ray would keep the picture in the checkpoint's metrics, and so in its own state, for good.
+        if self._last_result:
+            self._last_result = {key: value for key, value in self._last_result.items() if key != "samples"}

@@ -1,0 +1,40 @@
+"""Settings of every test run: quiet, no telemetry, and `--no-skips`, under which a skip is a failure."""
+
+import os
+from collections.abc import Generator
+from typing import TypeVar
+
+import pytest
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # errors only; read once, when TensorFlow is first imported
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-skips", action="store_true", help="count every skipped test or file as failed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    return fail_if_skipped(report, config=item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    return fail_if_skipped(report, config=collector.config)
+
+
+def fail_if_skipped(report: Report, *, config: pytest.Config) -> Report:
+    """Turn a skip into a failure under `--no-skips`. An expected failure (xfail) has run and stays one."""
+    expected_failure = hasattr(report, "wasxfail")
+    if config.getoption("--no-skips") and report.skipped and not expected_failure:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which --no-skips counts as a failure: {report.longrepr}"
+    return report

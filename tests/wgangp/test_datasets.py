@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wgangp import datasets
+from wgangp.datasets import Dataset
+from wgangp.errors import UserError
+
+
+def silent(line: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "size"), [("digits", 1797, (8, 8, 1)), ("mnist5k", 5000, (28, 28, 1))]
+)
+def test_a_data_set_has_the_stated_shape_range_and_classes(
+    name: str, count: int, size: tuple, cache: Path
+) -> None:
+    dataset = datasets.load(name, cache=cache, say=silent)
+
+    assert dataset.images.shape == (count, *size)
+    assert dataset.images.dtype == np.uint8
+    assert (dataset.images.min(), dataset.images.max()) == (0, 255)
+    assert sorted(set(dataset.labels.tolist())) == list(range(10))
+    assert len(dataset.labels) == count
+
+
+def test_an_unknown_name_is_refused_with_what_is_allowed(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        datasets.load("mnist", cache=tmp_path, say=silent)
+
+    assert caught.value.problems == ("dataset: must be one of digits, mnist5k, got 'mnist'.",)
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 no archive"])
+def test_a_damaged_copy_is_read_again_from_its_source(tmp_path: Path, damage: bytes) -> None:
+    said: list[str] = []
+    first = datasets.load("digits", cache=tmp_path, say=said.append)
+    again = datasets.load("digits", cache=tmp_path, say=said.append)
+    (copy,) = tmp_path.iterdir()
+    copy.write_bytes(damage)
+    mended = datasets.load("digits", cache=tmp_path, say=said.append)
+
+    assert said == ["reading digits", "reading digits"]
+    assert first.sha256 == again.sha256 == mended.sha256
+
+
+def test_a_tenth_of_each_class_is_held_out_and_no_image_is_in_both_parts() -> None:
+    labels = np.repeat([0, 1, 2], [100, 50, 20])
+    numbered = np.arange(170, dtype=np.uint8).reshape(-1, 1, 1, 1)
+    training, heldout = datasets.split(Dataset(numbered, labels), seed=3)
+
+    assert np.bincount(heldout.labels).tolist() == [10, 5, 2]
+    both = np.concatenate([training.images, heldout.images]).ravel()
+    assert sorted(both.tolist()) == list(range(170))
+    for part in (training, heldout):
+        assert (labels[part.images.ravel()] == part.labels).all()
+
+
+def test_the_split_follows_its_seed_and_is_not_sorted() -> None:
+    dataset = Dataset(np.arange(100, dtype=np.uint8).reshape(-1, 1, 1, 1), np.repeat([0, 1], 50))
+    first, again, other = (datasets.split(dataset, seed=seed)[0] for seed in (0, 0, 1))
+
+    assert first.sha256 == again.sha256 != other.sha256
+    assert set(first.labels[:20].tolist()) == {0, 1}
+
+
+def test_the_sha256_is_of_images_and_labels() -> None:
+    images, labels = np.zeros((4, 2, 2, 1), np.uint8), np.arange(4)
+    hashes = {
+        Dataset(images, labels).sha256,
+        Dataset(images + 1, labels).sha256,
+        Dataset(images, labels[::-1]).sha256,
+        Dataset(images.reshape(4, 4, 1, 1), labels).sha256,
+    }
+
+    assert len(hashes) == 4

@@ -1,0 +1,271 @@
+"""The compiled update: against a plain loop that follows the paper, and its promises about settings."""
+
+from collections.abc import Callable
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from wgangp import gan, networks, randomness, strategies
+from wgangp.config import TrainConfig
+from wgangp.gan import WganGp
+from wgangp.prepared import Prepared
+from wgangp.randomness import Purpose
+
+
+@pytest.fixture(scope="module")
+def build(prepared: Prepared) -> Callable[[TrainConfig], WganGp]:
+    strategy = strategies.build("one_device", cpus=1, gpus=0)
+    with strategy.scope():
+        images = tf.Variable(prepared.images, trainable=False)
+    return lambda config: WganGp(strategy, images, config)
+
+
+class PlainAdam:
+    """Kingma and Ba 2015, efficient form of section 2, with Keras's epsilon."""
+
+    def __init__(self, lr: float, beta1: float, beta2: float) -> None:
+        self.lr, self.beta1, self.beta2, self.step = lr, beta1, beta2, 0
+        self.m: dict[int, np.ndarray] = {}
+        self.v: dict[int, np.ndarray] = {}
+
+    def apply(self, gradients: list, variables: list) -> None:
+        self.step += 1
+        rate = self.lr * np.sqrt(1 - self.beta2**self.step) / (1 - self.beta1**self.step)
+        for i, (gradient, variable) in enumerate(zip(gradients, variables, strict=True)):
+            g = gradient.numpy()
+            self.m[i] = self.beta1 * self.m.get(i, 0 * g) + (1 - self.beta1) * g
+            self.v[i] = self.beta2 * self.v.get(i, 0 * g) + (1 - self.beta2) * g**2
+            variable.assign(variable.numpy() - rate * self.m[i] / (np.sqrt(self.v[i]) + 1e-7))
+
+
+def plain_loop(images: np.ndarray, config: TrainConfig, *, steps: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Algorithm 1 of the paper, step by step, with the draws that `randomness` defines."""
+    shape = {"image_shape": images.shape[1:], "width": config.width, "dtype": "float64"}
+    critic = networks.build_critic("dcgan", **shape)
+    generator = networks.build_generator("dcgan", **shape, latent_size=config.latent_size)
+    networks.initialise(critic, seed=config.init_seed)
+    networks.initialise(generator, seed=config.init_seed)
+    betas = config.adam_beta1, config.adam_beta2
+    critic_adam = PlainAdam(config.critic_lr, *betas)
+    generator_adam = PlainAdam(config.generator_lr, *betas)
+    m, sums, seed = config.batch_size, np.zeros(5), config.seed
+
+    def noise(purpose: Purpose, step: int) -> tf.Tensor:
+        return randomness.normal(
+            [m, config.latent_size], seed=seed, purpose=purpose, step=step, dtype="float64"
+        )
+
+    for step in range(steps):
+        for t in range(step * config.n_critic, (step + 1) * config.n_critic):
+            positions = tf.range(t * m, (t + 1) * m, dtype=tf.int64)
+            rows = randomness.data_rows(positions, seed=seed, count=len(images))
+            x = images[rows.numpy()] / 127.5 - 1
+            x_tilde = generator(noise(Purpose.CRITIC_NOISE, t))
+            e = randomness.uniform(
+                [m, 1, 1, 1], seed=seed, purpose=Purpose.INTERPOLATION, step=t, dtype="float64"
+            )
+            x_hat = e * x + (1 - e) * x_tilde
+            with tf.GradientTape() as tape:
+                with tf.GradientTape() as inner:
+                    inner.watch(x_hat)
+                    d_hat = critic(x_hat)
+                slope = tf.reshape(inner.gradient(d_hat, x_hat), [m, -1])
+                norm = tf.norm(slope, axis=1)
+                gap = tf.reduce_mean(critic(x)) - tf.reduce_mean(critic(x_tilde))
+                penalty = tf.reduce_mean((norm - 1) ** 2)
+                loss = -gap + config.gp_weight * penalty
+            critic_adam.apply(tape.gradient(loss, critic.trainable_variables), critic.trainable_variables)
+            sums[:4] += [float(loss), float(penalty), float(gap), float(tf.reduce_mean(norm))]
+        z = noise(Purpose.GENERATOR_NOISE, step)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(-critic(generator(z)))
+        variables = generator.trainable_variables
+        generator_adam.apply(tape.gradient(loss, variables), variables)
+        sums[4] += float(loss)
+    return [*generator.get_weights(), *critic.get_weights()], sums
+
+
+def weights(trained: WganGp) -> list[np.ndarray]:
+    return [*trained.generator.get_weights(), *trained.critic.get_weights()]
+
+
+def relative_distance(a: list[np.ndarray], b: list[np.ndarray]) -> float:
+    """Of all weights as one vector."""
+    squares = sum(((x - y) ** 2).sum() for x, y in zip(a, b, strict=True))
+    return float(np.sqrt(squares / sum((y**2).sum() for y in b)))
+
+
+def test_the_update_is_algorithm_1(
+    build: Callable, settings: Callable[..., TrainConfig], prepared: Prepared
+) -> None:
+    config = settings(
+        precision="float64",
+        width=3,
+        batch_size=24,
+        n_critic=3,
+        gp_weight=2.5,
+        adam_beta1=0.4,
+        adam_beta2=0.95,
+        critic_lr=2e-3,
+        generator_lr=5e-3,
+        seed=3,
+        init_seed=4,
+    ).resolved()
+    trained = build(config)
+    trained.start(config)
+    begin = weights(trained)
+
+    sums = trained.train(3)
+    sums = trained.train(1, sums)
+    expected, expected_sums = plain_loop(prepared.images, config, steps=4)
+
+    assert relative_distance(begin, expected) > 0.01
+    assert relative_distance(weights(trained), expected) < 1e-10
+    np.testing.assert_allclose(sums, expected_sums, rtol=1e-9)
+    assert (trained.critic_steps, trained.generator_steps) == (12, 4)
+
+
+def test_changed_settings_take_effect_without_a_new_trace(
+    build: Callable, settings: Callable[..., TrainConfig]
+) -> None:
+    """The second run in warm networks is bitwise the first run in cold ones."""
+    first = settings().resolved()
+    other = settings(
+        gp_weight=0.5,
+        n_critic=5,
+        critic_lr=3e-3,
+        generator_lr=2e-3,
+        adam_beta1=0.5,
+        adam_beta2=0.99,
+        seed=8,
+        init_seed=9,
+    ).resolved()
+    warm, cold = build(first), build(first)
+    warm.start(first)
+    warm.train(4)
+
+    warm.start(other)
+    warm_sums = warm.train(3)
+    cold.start(other)
+    cold_sums = cold.train(3)
+
+    assert warm.traces == 1
+    np.testing.assert_array_equal(warm_sums, cold_sums)
+    for name, array in warm.arrays().items():
+        np.testing.assert_array_equal(array, cold.arrays()[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gp_weight": 11.0},
+        {"n_critic": 3},
+        {"critic_lr": 1.1e-3},
+        {"generator_lr": 1.1e-3},
+        {"adam_beta1": 0.1},
+        {"adam_beta2": 0.8},
+        {"seed": 1},
+        {"init_seed": 1},
+    ],
+)
+def test_every_setting_changes_the_weights(
+    shared: WganGp, settings: Callable[..., TrainConfig], change: dict
+) -> None:
+    base = settings(init_seed=0)
+    ended = []
+    for config in (base, settings(**{"init_seed": 0, **change})):
+        shared.start(config.resolved())
+        shared.train(2)
+        ended.append(weights(shared))
+
+    assert relative_distance(*ended) > 1e-6
+
+
+@pytest.fixture(scope="module")
+def shared(build: Callable, settings: Callable[..., TrainConfig]) -> WganGp:
+    return build(settings())
+
+
+def test_restored_arrays_go_on_as_if_there_had_been_no_break(
+    build: Callable, settings: Callable[..., TrainConfig]
+) -> None:
+    config = settings(adam_beta1=0.5).resolved()
+    unbroken, resumed = build(config), build(config)
+    unbroken.start(config)
+    begin = weights(unbroken)
+    unbroken.train(3)
+    state = unbroken.arrays()
+    counters = {"critic_steps": unbroken.critic_steps, "generator_steps": unbroken.generator_steps}
+    unbroken.train(5)
+
+    resumed.start(config)
+    resumed.train(1)
+    resumed.restore(state, **counters)
+    resumed.train(5)
+
+    assert relative_distance(begin, weights(unbroken)) > 0.01
+    for name, array in unbroken.arrays().items():
+        np.testing.assert_array_equal(array, resumed.arrays()[name], err_msg=name)
+
+
+def test_arrays_of_another_network_change_nothing(
+    shared: WganGp, settings: Callable[..., TrainConfig]
+) -> None:
+    shared.start(settings().resolved())
+    before = shared.arrays()
+    wrong = {**before, "critic/0": before["critic/0"][..., :1]}
+    wrong = {name: array + 1 for name, array in wrong.items()}
+
+    with pytest.raises(ValueError, match="another network"):
+        shared.restore(wrong, critic_steps=1, generator_steps=1)
+
+    assert shared.critic_steps == 0
+    for name, array in shared.arrays().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_the_state_is_all_there(shared: WganGp) -> None:
+    groups = [name.split("/")[0] for name in shared.arrays()]
+
+    assert {group: groups.count(group) for group in groups} == {
+        "generator": 6,
+        "critic": 6,
+        "generator_adam": 13,  # two moments for each weight, and the count of steps
+        "critic_adam": 13,
+    }
+
+
+def test_one_bad_weight_is_noticed(shared: WganGp, settings: Callable[..., TrainConfig]) -> None:
+    shared.start(settings().resolved())
+    assert shared.weights_are_finite()
+
+    for model in (shared.generator, shared.critic):
+        shared.start(settings().resolved())
+        values = model.get_weights()
+        values[2].flat[3] = np.inf
+        model.set_weights(values)
+        assert not shared.weights_are_finite()
+
+
+def test_mean_value_is_over_all_images_however_many(
+    shared: WganGp, settings: Callable[..., TrainConfig], prepared: Prepared
+) -> None:
+    shared.start(settings().resolved())
+    images = prepared.images[: networks.EVALUATION_BATCH + 30]
+
+    values = shared.critic(images / np.float32(127.5) - 1)
+
+    assert shared.mean_value(images) == pytest.approx(float(np.mean(values)), rel=1e-4)
+
+
+def test_sums_have_names() -> None:
+    assert gan.SUMS == (
+        "critic_loss",
+        "gradient_penalty",
+        "wasserstein",
+        "gradient_norm",
+        "generator_loss",
+    )
+    assert keras.backend.floatx() == "float32"

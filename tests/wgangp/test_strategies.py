@@ -1,0 +1,67 @@
+import subprocess
+import sys
+
+import pytest
+
+from wgangp import strategies
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cpus", "gpus", "replicas"),
+    [
+        ("auto", 1, 0, 1),
+        ("auto", 4, 0, 1),
+        ("auto", 4, 1, 1),
+        ("auto", 4, 0.5, 1),
+        ("auto", 4, 2, 2),
+        ("one_device", 4, 2, 1),
+        ("mirrored", 1, 0, 1),
+        ("mirrored", 4, 0, 4),
+        ("mirrored", 4, 2, 2),
+        ("mirrored", 4, 0.5, 1),
+    ],
+)
+def test_replicas_follow_the_devices(strategy: str, cpus: int, gpus: float, replicas: int) -> None:
+    assert strategies.replica_count(strategy, cpus=cpus, gpus=gpus) == replicas
+
+
+def test_an_unknown_strategy_is_refused() -> None:
+    with pytest.raises(ValueError, match="one of auto, one_device, mirrored, got 'horovod'"):
+        strategies.replica_count("horovod", cpus=1, gpus=0)
+
+
+def test_gpus_that_are_not_there_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="99 GPU devices are needed"):
+        strategies.build("mirrored", cpus=1, gpus=99)
+
+
+def test_the_driver_can_import_settings_strategies_and_data_without_tensorflow() -> None:
+    code = (
+        "import sys; import wgangp.config, wgangp.strategies, wgangp.datasets;"
+        "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+BUILD = """
+import sys
+from wgangp import strategies
+for _ in range(2):
+    strategy = strategies.build(sys.argv[1], cpus=int(sys.argv[2]), gpus=0)
+import tensorflow as tf
+threads = tf.config.threading
+print(strategy.num_replicas_in_sync, threads.get_intra_op_parallelism_threads(),
+      threads.get_inter_op_parallelism_threads())
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cpus", "expected"), [("one_device", 2, "1 2 2"), ("mirrored", 2, "2 1 2")]
+)
+def test_a_process_is_set_up_once_for_its_cpus(strategy: str, cpus: int, expected: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", BUILD, strategy, str(cpus)], capture_output=True, text=True, check=True
+    )
+
+    assert found.stdout.strip() == expected

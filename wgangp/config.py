@@ -1,0 +1,102 @@
+"""Every setting of one training run: its default, its range, its unit, its meaning.
+
+A `TrainConfig` is what a space file may fix or search, what a trial trains, what MLflow records as
+parameters and what `best.yaml` holds. This module imports no TensorFlow: the driver of a sweep reads it.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from wgangp.settings_file import sentence
+
+FIXED = {"searchable": False}
+"""Marks fields that make trials comparable: a sweep fixes them and never searches them."""
+
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+LearningRate = Annotated[float, Field(gt=0, le=1)]
+
+
+class TrainConfig(BaseModel):
+    """Settings of one WGAN-GP training run. Defaults are those of Gulrajani et al. 2017 (arXiv 1704.00028).
+
+    kimg: thousands of real images the critic has seen, each critic step counting its whole global batch.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    dataset: str = Field("mnist5k", description="data set: mnist5k or digits", json_schema_extra=FIXED)
+    architecture: Literal["dcgan"] = Field("dcgan", description="generator and critic")
+    width: int = Field(16, ge=1, le=1024, description="w: channels of the widest picture-sized layer")
+    latent_size: int = Field(128, ge=1, le=4096, description="length of the noise vector z")
+
+    gp_weight: float = Field(10.0, ge=0, le=1e6, description="lambda: weight of the gradient penalty")
+    n_critic: int = Field(5, ge=1, le=100, description="critic steps per generator step")
+    critic_lr: LearningRate = Field(1e-4, description="alpha of the critic's Adam")
+    generator_lr: LearningRate = Field(1e-4, description="alpha of the generator's Adam")
+    adam_beta1: float = Field(0.0, ge=0, lt=1, description="beta1 of both Adam optimizers")
+    adam_beta2: float = Field(0.9, ge=0, lt=1, description="beta2 of both Adam optimizers")
+    batch_size: int = Field(64, ge=1, le=65536, description="m: images per step, over all replicas (global)")
+    precision: Literal["float32", "float64"] = Field("float32", description="of weights and arithmetic")
+
+    budget_kimg: float = Field(
+        90, gt=0, le=1e6, description="length of the training, kimg", json_schema_extra=FIXED
+    )
+    tick_kimg: float = Field(9, gt=0, le=1e6, description="kimg between evaluations", json_schema_extra=FIXED)
+    fid_samples: int = Field(
+        2000, ge=2, le=1_000_000, description="generated images per FID", json_schema_extra=FIXED
+    )
+
+    seed: Seed = Field(0, description="data order and training noise")
+    init_seed: Seed | None = Field(None, description="initial weights (default: seed)")
+    evaluation_seed: Seed | None = Field(
+        None, description="noise of FID and sample grid (default: seed)", json_schema_extra=FIXED
+    )
+    split_seed: Seed = Field(
+        0, description="held-out part, feature network, reference", json_schema_extra=FIXED
+    )
+
+    @model_validator(mode="after")
+    def _whole_ticks(self) -> "TrainConfig":
+        if not is_multiple(self.budget_kimg, self.tick_kimg):
+            raise ValueError(
+                f"budget_kimg must be a multiple of tick_kimg ({self.tick_kimg:g}), got {self.budget_kimg:g}"
+            )
+        return self
+
+    @property
+    def ticks(self) -> int:
+        """Number of ticks in the budget."""
+        return round(self.budget_kimg / self.tick_kimg)
+
+    def resolved(self) -> "TrainConfig":
+        """The same settings with every seed that was left to default written out."""
+        return self.model_copy(
+            update={
+                "init_seed": self.seed if self.init_seed is None else self.init_seed,
+                "evaluation_seed": self.seed if self.evaluation_seed is None else self.evaluation_seed,
+            }
+        )
+
+
+def is_multiple(value: float, unit: float) -> bool:
+    """Whether `value` is a whole, positive number of `unit`s, up to rounding of decimal fractions."""
+    count = round(value / unit)
+    return count >= 1 and abs(count * unit - value) <= 1e-9 * value
+
+
+def field_error(field: str, value: object) -> str | None:
+    """What `value` breaks of the type and range of one field, or None; other fields do not matter."""
+    try:
+        TrainConfig(**{field: value})
+    except ValidationError as error:
+        for entry in error.errors():
+            if entry["loc"] == (field,):
+                return sentence(entry)
+    return None
+
+
+def is_searchable(field: str) -> bool:
+    """Whether a sweep may search `field` (a name of `TrainConfig`)."""
+    extra: Any = TrainConfig.model_fields[field].json_schema_extra or {}
+    return bool(extra.get("searchable", True))

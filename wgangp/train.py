@@ -1,0 +1,210 @@
+"""The command line of one training run, without Ray: `python -m wgangp.train best.yaml`.
+
+A run is a folder `<out>/train-0001` with its settings, frozen features, metrics.csv, samples.png, log.txt and
+the last two checkpoints. `--resume` goes on from there.
+"""
+
+import argparse
+import contextlib
+import csv
+import os
+import shlex
+import shutil
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from wgangp import settings_file
+from wgangp.config import TrainConfig
+from wgangp.errors import UserError
+from wgangp.settings_file import SettingsFile, explain
+from wgangp.strategies import STRATEGIES
+
+if TYPE_CHECKING:
+    from wgangp.trainer import Progress, Trainer
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Train one setting to its budget.
+
+    Returns:
+        0 the budget is used up, 1 the run diverged, 2 the user's mistake, 130 interrupted.
+    """
+    options = _parser().parse_args(arguments)
+    # A service that is told to stop and a person at the keyboard want the same.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    run = None
+    try:
+        run = _resumed(options) if options.resume else _new(options)
+        return _train(run, options)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        if run and run.checkpoints():
+            again = [sys.executable, "-m", "wgangp.train", "--resume", str(run.folder)]
+            print(f"Go on: cd {shlex.quote(str(ROOT))} && {shlex.join(again)}", file=sys.stderr)
+        return 130
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run and its folder."""
+
+    config: TrainConfig
+    folder: Path
+    features: Path | None
+    """Frozen features to score with; None: those of the data set."""
+
+    def checkpoints(self) -> list[Path]:
+        """Newest first."""
+        return sorted((self.folder / "checkpoints").glob("tick-*"), reverse=True)
+
+    def record(self, progress: "Progress") -> str:
+        """Add a tick to metrics.csv, samples.png and log.txt; the line for a person."""
+        row = {"tick": progress.tick, "images_seen": progress.images_seen, **progress.metrics}
+        path = self.folder / "metrics.csv"
+        fresh = not path.exists()
+        with path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(row))
+            if fresh:
+                writer.writeheader()
+            writer.writerow(row)
+        aside = self.folder / ".samples.new"
+        aside.write_bytes(progress.samples)
+        aside.replace(self.folder / "samples.png")
+        metrics = progress.metrics
+        line = (
+            f"{progress.images_seen / 1000:g}/{self.config.budget_kimg:g} kimg  fid {metrics['fid']:.1f}"
+            f"  best {metrics['best_fid']:.1f}  wasserstein {metrics['wasserstein']:.3g}"
+            f"  gradient_norm {metrics['gradient_norm']:.3g}  {metrics['images_per_second']:.0f} images/s"
+        )
+        with (self.folder / "log.txt").open("a") as log:
+            log.write(line + "\n")
+        return line
+
+    def forget_after(self, tick: int) -> None:
+        """Drop recorded ticks that a resumed run will do again."""
+        path = self.folder / "metrics.csv"
+        if not path.exists():
+            return
+        with path.open(newline="") as file:
+            header, *rows = csv.reader(file)
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([header, *(row for row in rows if int(row[0]) <= tick)])
+
+    def save(self, trainer: "Trainer") -> None:
+        """Write the checkpoint of this tick; the one before stays, older ones go."""
+        trainer.save(self.folder / "checkpoints" / f"tick-{trainer.tick:06d}")
+        for old in self.checkpoints()[2:]:
+            shutil.rmtree(old)
+
+
+def _train(run: Run, options: argparse.Namespace) -> int:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    print("importing TensorFlow ...", flush=True)
+    from wgangp import trainer as training
+
+    cache = Path(os.environ.get("WGANGP_CACHE") or options.out / "cache").resolve()
+    prepared = training.prepare(run.config, cache=cache, frozen=run.features, say=_say)
+    trainer = training.Trainer(prepared, strategy=options.strategy, **_devices(options))
+    trainer.start(run.config)
+    if not run.folder.exists():
+        run.folder.mkdir(parents=True)
+        settings_file.dump(run.config.model_dump(), run.folder / "settings.yaml", comment="One training run.")
+        training.freeze(prepared, run.folder / "features")
+    for checkpoint in run.checkpoints():
+        try:
+            trainer.load(checkpoint)
+            break
+        except training.CheckpointError as error:
+            print(f"warning: {error}; trying the one before", file=sys.stderr)
+    run.forget_after(trainer.tick)
+    print(f"{run.folder}", flush=True)
+    outcome = "complete" if trainer.tick >= run.config.ticks else None
+    while outcome is None:
+        progress = trainer.advance()
+        print(run.record(progress), flush=True)
+        run.save(trainer)
+        outcome = progress.outcome
+        if outcome == "diverged":
+            print(f"diverged: {progress.reason}", file=sys.stderr)
+    print(f"{outcome}; samples: {run.folder / 'samples.png'}")
+    return 0 if outcome == "complete" else 1
+
+
+def _new(options: argparse.Namespace) -> Run:
+    if options.settings is None and not options.set:
+        raise UserError("Give a settings file, for example best.yaml, or --set key=value; see --help.")
+    if options.settings is None:
+        file = settings_file.parse("{}", name="--set", overrides=options.set)
+    else:
+        file = settings_file.read(options.settings, overrides=options.set)
+    config = _config(file)
+    features = options.settings.parent / "features" if options.settings and "from" in file.values else None
+    if features is not None and not (features / "features.json").exists():
+        print(f"warning: {features} is gone, so FID is not that of the sweep", file=sys.stderr)
+        features = None
+    out = options.out.resolve()
+    taken = [int(path.name[6:]) for path in out.glob("train-*") if path.name[6:].isdigit()]
+    return Run(config, out / f"train-{max(taken, default=0) + 1:04d}", features)
+
+
+def _resumed(options: argparse.Namespace) -> Run:
+    if options.settings or options.set:
+        raise UserError("--resume: takes no settings; a run goes on with those it was started with.")
+    folder = options.resume.resolve()
+    return Run(_config(settings_file.read(folder / "settings.yaml")), folder, folder / "features")
+
+
+def _config(file: SettingsFile) -> TrainConfig:
+    origin = file.values.get("from")
+    if isinstance(origin, dict):
+        print(", ".join(f"{key} {value}" for key, value in origin.items() if key != "features_sha256"))
+    values: dict[str, Any] = {key: value for key, value in file.values.items() if key != "from"}
+    try:
+        return TrainConfig(**values).resolved()
+    except ValidationError as error:
+        raise UserError(*explain(error, file, known=TrainConfig.model_fields)) from None
+
+
+def _devices(options: argparse.Namespace) -> dict[str, int]:
+    """All GPUs there are, else all CPUs; `--replicas` takes fewer, or as many logical CPU devices."""
+    import tensorflow as tf
+
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    if options.replicas and gpus and options.replicas > gpus:
+        raise UserError(f"--replicas: must be at most the {gpus} GPUs of this machine, got {options.replicas}.")
+    return {
+        "cpus": (0 if gpus else options.replicas) or os.cpu_count() or 1,
+        "gpus": min(gpus, options.replicas or gpus),
+    }
+
+
+def _say(line: str) -> None:
+    print(f"{line} ...", flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m wgangp.train", description="Train one WGAN-GP setting without a sweep."
+    )
+    parser.add_argument("settings", nargs="?", type=Path, help="YAML of settings, such as a sweep's best.yaml")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with a run, e.g. runs/train-0001")
+    parser.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs [runs]")
+    parser.add_argument("--strategy", choices=STRATEGIES, default="auto", help="how to distribute [auto]")
+    parser.add_argument("--replicas", type=int, metavar="N", help="copies that train in step [all GPUs or CPUs]")
+    return parser
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError):
+        sys.exit(main())

@@ -1,0 +1,246 @@
+"""Trainer: one tick of training at a time, evaluated. The door of this package for whoever runs trials.
+
+    prepared = prepare(config, cache=...)
+    trainer = Trainer(prepared)
+    trainer.start(config)
+    while (progress := trainer.advance()).outcome is None: ...
+
+A trainer is long-lived: the next trial starts in it with new weights, and only another shape compiles again.
+"""
+
+import gc
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from wgangp import checkpoints, convergence, gan, networks, pictures, scores, strategies
+from wgangp.checkpoints import BEST_GENERATOR, CheckpointError
+from wgangp.config import TrainConfig
+from wgangp.errors import UserError
+from wgangp.prepared import Prepared, freeze, prepare
+from wgangp.randomness import Purpose
+from wgangp.winner import score_winner
+
+__all__ = ["CheckpointError", "Prepared", "Progress", "Trainer", "freeze", "prepare", "score_winner"]
+
+GRID_IMAGES = 64
+
+_SHAPES_KEPT = 3
+_CHUNK_SECONDS = 0.5  # of training between two looks at signals
+_FIRST_CHUNK = 4  # generator steps, until the speed is known
+
+_VERSION = 1  # of what a checkpoint holds
+# A checkpoint fits a run that has these settings in common with it.
+_FIT = (*gan.SHAPE_FIELDS, "dataset", "split_seed", "tick_kimg", "fid_samples", "evaluation_seed")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one tick came to.
+
+    Attributes:
+        tick: 1, 2, ...
+        images_seen: real images the critic has seen.
+        metrics: fid, best_fid, the means of `gan.SUMS` over the tick, heldout_gap, images_per_second (of the
+            training alone). Not all are finite if the run has diverged.
+        samples: PNG of the grid of fixed noise.
+        outcome: None while it goes on; `complete` or `diverged`.
+        reason: why it diverged, else empty.
+    """
+
+    tick: int
+    images_seen: int
+    metrics: dict[str, float]
+    samples: bytes
+    outcome: str | None
+    reason: str
+
+
+class Trainer:
+    """Trains one setting after another on one data set.
+
+    Attributes:
+        tick: ticks done since `start`.
+    """
+
+    def __init__(self, prepared: Prepared, *, strategy: str = "auto", cpus: int = 1, gpus: float = 0) -> None:
+        """Set this process up; arguments as in `strategies.replica_count`."""
+        self._strategy = strategies.build(strategy, cpus=cpus, gpus=gpus)
+        self._prepared = prepared
+        with self._strategy.scope():
+            self._images = tf.Variable(prepared.images, trainable=False)
+        self._classifier = prepared.features.classifier(prepared.images.shape[1:])
+        self._compiled: OrderedDict[tuple, gan.WganGp] = OrderedDict()
+        self.tick = 0
+
+    def start(self, config: TrainConfig) -> None:
+        """Begin a run: new weights from its `init_seed`, tick 0, ready to train.
+
+        Raises:
+            UserError: the settings do not go with these replicas or this data.
+        """
+        self._check(config)
+        self._config = config.resolved()
+        shape = tuple(getattr(config, field) for field in gan.SHAPE_FIELDS)
+        if shape not in self._compiled:
+            self._compiled[shape] = gan.WganGp(self._strategy, self._images, config)
+        self._compiled.move_to_end(shape)
+        while len(self._compiled) > _SHAPES_KEPT:
+            self._compiled.popitem(last=False)
+            gc.collect()
+        self._gan = self._compiled[shape]
+        self._gan.start(self._config)
+        self.tick = 0
+        self._chunk = _FIRST_CHUNK
+        self._dead_ticks = 0
+        self._best_fid = math.inf
+        self._best_generator: dict[str, np.ndarray] = {}
+
+    def advance(self) -> Progress:
+        """Train one tick, to the first whole generator step at or past its end, and evaluate.
+
+        Raises:
+            RuntimeError: the budget is used up.
+        """
+        if self.tick >= self._config.ticks:
+            raise RuntimeError(f"the budget of {self._config.budget_kimg:g} kimg is used up")
+        self.tick += 1
+        metrics = self._train_tick()
+        metrics |= self._evaluate()
+        dead = convergence.is_dead(gradient_norm=metrics["gradient_norm"], wasserstein=metrics["wasserstein"])
+        self._dead_ticks = self._dead_ticks + 1 if dead else 0
+        reason = convergence.divergence(
+            metrics, weights_are_finite=self._gan.weights_are_finite(), dead_ticks=self._dead_ticks
+        )
+        complete = "complete" if self.tick == self._config.ticks else None
+        return Progress(
+            tick=self.tick,
+            images_seen=self._images_seen,
+            metrics=metrics,
+            samples=self._grid(),
+            outcome="diverged" if reason else complete,
+            reason=reason,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write a checkpoint, from which `load` goes on as if there had been no break."""
+        best = {BEST_GENERATOR + name: array for name, array in self._best_generator.items()}
+        state = {
+            "settings": self._settings(),
+            "tick": self.tick,
+            "critic_steps": self._gan.critic_steps,
+            "generator_steps": self._gan.generator_steps,
+            "dead_ticks": self._dead_ticks,
+            "best_fid": self._best_fid if best else None,
+        }
+        checkpoints.write(folder, {**self._gan.arrays(), **best}, state)
+
+    def load(self, folder: Path) -> None:
+        """After `start`: go on from a checkpoint. Its settings of shape and evaluation must be those started.
+
+        Raises:
+            CheckpointError: it is incomplete, damaged, or does not fit; the run is as `start` left it.
+        """
+        arrays, state = checkpoints.read(folder)
+        for name, value in self._settings().items():
+            if state["settings"].get(name) != value:
+                found = state["settings"].get(name)
+                raise CheckpointError(f"{folder} does not fit: {name} must be {value}, got {found}")
+        best = {name: arrays.pop(name) for name in list(arrays) if name.startswith(BEST_GENERATOR)}
+        try:
+            self._gan.restore(
+                arrays, critic_steps=state["critic_steps"], generator_steps=state["generator_steps"]
+            )
+        except ValueError as error:
+            raise CheckpointError(f"{folder} does not fit: {error}") from error
+        self.tick = state["tick"]
+        self._dead_ticks = state["dead_ticks"]
+        self._best_generator = {name.removeprefix(BEST_GENERATOR): array for name, array in best.items()}
+        self._best_fid = state["best_fid"] if best else math.inf
+
+    def forget(self) -> None:
+        """Drop the compiled shapes that are not in use."""
+        for shape in list(self._compiled)[:-1]:
+            del self._compiled[shape]
+        gc.collect()
+
+    @property
+    def _images_seen(self) -> int:
+        return self._gan.critic_steps * self._config.batch_size
+
+    def _check(self, config: TrainConfig) -> None:
+        facts, replicas = self._prepared.facts, self._strategy.num_replicas_in_sync
+        step_kimg = config.n_critic * config.batch_size / 1000
+        problems = []
+        if config.dataset != facts["dataset"] or config.split_seed != facts["split_seed"]:
+            problems.append(f"dataset: must be what was prepared, {facts['dataset']}, got {config.dataset}.")
+        if config.batch_size % replicas:
+            problems.append(f"batch_size: must divide by the {replicas} replicas, got {config.batch_size}.")
+        if config.batch_size > len(self._prepared.images):
+            problems.append(
+                f"batch_size: must be at most the {len(self._prepared.images)} training images,"
+                f" got {config.batch_size}."
+            )
+        if step_kimg > config.tick_kimg:
+            problems.append(
+                f"tick_kimg: must hold a generator step (n_critic x batch_size = {step_kimg:g} kimg),"
+                f" got {config.tick_kimg:g}."
+            )
+        if problems:
+            raise UserError(*problems)
+
+    def _settings(self) -> dict[str, Any]:
+        """What a checkpoint must share with the run that loads it."""
+        facts = self._prepared.facts
+        shared = {"version": _VERSION, **{name: facts[name] for name in ("data_sha256", "features_sha256")}}
+        return shared | {name: getattr(self._config, name) for name in _FIT}
+
+    def _train_tick(self) -> dict[str, float]:
+        """Train to the end of tick number `self.tick`; the tick's means and speed."""
+        first_image = self._images_seen
+        images_per_step = self._config.n_critic * self._config.batch_size
+        missing = self.tick * self._config.tick_kimg * 1000 - first_image
+        # The tolerance is for decimal fractions of kimg; the target is absolute, so nothing adds up.
+        steps = left = math.ceil(missing / images_per_step - 1e-6)
+        sums = np.zeros(len(gan.SUMS))
+        began = time.perf_counter()
+        while left:
+            chunk = min(left, self._chunk)
+            chunk_began = time.perf_counter()
+            sums = self._gan.train(chunk, sums)
+            left -= chunk
+            speed = chunk / (time.perf_counter() - chunk_began)
+            self._chunk = min(4 * self._chunk, max(1, round(speed * _CHUNK_SECONDS)))
+        seconds = time.perf_counter() - began
+        counts = [steps * self._config.n_critic] * (len(gan.SUMS) - 1) + [steps]
+        means = {name: float(s) / n for name, s, n in zip(gan.SUMS, sums, counts, strict=True)}
+        return means | {"images_per_second": (self._images_seen - first_image) / seconds}
+
+    def _evaluate(self) -> dict[str, float]:
+        """FID, best FID and the critic's held-out gap; keeps the generator if it is the best so far."""
+        features = []
+        for fakes in self._samples(self._config.fid_samples, Purpose.FID_NOISE):
+            described = self._classifier.describe(networks.to_pixels(fakes)).features
+            features.append(described if np.isfinite(fakes).all() else np.full_like(described, np.nan))
+        fid = scores.fid(np.concatenate(features), against=self._prepared.reference)
+        if fid < self._best_fid:
+            self._best_fid = fid
+            self._best_generator = self._gan.generator_arrays()
+        heldout = self._prepared.heldout
+        gap = self._gan.mean_value(self._prepared.images[: len(heldout)]) - self._gan.mean_value(heldout)
+        return {"fid": fid, "best_fid": self._best_fid, "heldout_gap": gap}
+
+    def _grid(self) -> bytes:
+        images = list(self._samples(GRID_IMAGES, Purpose.GRID_NOISE))
+        return pictures.grid(networks.to_pixels(np.concatenate(images)))
+
+    def _samples(self, count: int, purpose: Purpose) -> Iterator[np.ndarray]:
+        assert self._config.evaluation_seed is not None, "resolved() writes it out"
+        return self._gan.samples(count, seed=self._config.evaluation_seed, purpose=purpose)
