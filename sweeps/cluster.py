@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ray
 
@@ -26,6 +27,7 @@ QUIET = {
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
     "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "100000000",
     "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
 }
 """No usage statistics, no files nobody reads, no tables over ours."""
 
@@ -63,7 +65,11 @@ def cluster() -> Iterator[Cluster]:
     address = os.environ.get("RAY_ADDRESS")
     logging.getLogger("ray").setLevel(logging.ERROR)
 
-    common = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.ERROR}
+    common: dict[str, Any] = {
+        "log_to_driver": False,
+        "configure_logging": False,
+        "logging_level": logging.ERROR,
+    }
     if address:
         ray.init(address=address, runtime_env={"env_vars": WORKERS}, **common)
         scratch = None

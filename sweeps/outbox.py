@@ -39,7 +39,7 @@ class Outbox:
             trial: its label; None for the sweep.
             tick: 1, 2, ... for what a trial measured, else 0.
             samples: a PNG that goes along.
-            line: time (milliseconds), step, metrics, params, tags, files (paths in the sweep's folder), status.
+            line: time (milliseconds), step, metrics, params, tags, files (in the sweep's folder), status.
         """
         if tick and tick <= self._ticks.get(trial or "", 0):
             return

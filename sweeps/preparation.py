@@ -14,7 +14,6 @@ from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 
 
-@ray.remote(num_cpus=0, max_concurrency=2)
 class Preparation:
     """Stays until the sweep ends, so that TensorFlow is imported once for both jobs."""
 

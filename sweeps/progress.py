@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from sweeps.records import TrialRecord, winner
-from sweeps.report import HEADINGS, Ranked, settings_text
 
 ENDED_SHOWN = 8
 """Ended trials in the live table: the best ones; all are in the ranking at the end."""
@@ -39,7 +38,8 @@ class View:
     def begin(self, *, name: str, wanted: int, budget_kimg: float) -> None:
         """Trials start: from here on `tick` and `refresh` show them."""
         self._name, self._wanted, self._budget = name, wanted, budget_kimg
-        self._began, self._kimg_before = time.monotonic(), None
+        self._began = time.monotonic()
+        self._kimg_before: float | None = None
         self._records: list[TrialRecord] = []
         self._running: list[str] = []
         if self._console.is_terminal:
@@ -60,8 +60,8 @@ class View:
             return
         fid = record.last.get("fid", math.nan)
         self.print(
-            f"{record.label}  {record.kimg:g}/{self._budget:g} kimg  fid {fid:.1f}  best {record.best_fid:.1f}"
-            f"  [{self._standing()}]  {settings_text(record)}"
+            f"{record.label}  {record.kimg:.1f}/{self._budget:g} kimg  fid {_number(fid)}"
+            f"  best {_number(record.best_fid)}  [{self._standing()}]  {record.settings}"
         )
 
     def ended(self, record: TrialRecord) -> None:
@@ -80,15 +80,13 @@ class View:
             self._live.stop()
             self._live = None
 
-    def ranking(self, ranked: list[Ranked]) -> None:
-        """The final table, best first."""
+    def table(self, rows: list[list[str]]) -> None:
+        """A table that stays; the first row is its heading."""
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in HEADINGS:
+        for name in rows[0]:
             table.add_column(name, justify="left" if name in ("trial", "outcome") else "right", no_wrap=True)
-        for field in ranked[0].record.params if ranked else ():
-            table.add_column(field, justify="right", no_wrap=True)
-        for row in ranked:
-            table.add_row(*row.cells())
+        for row in rows[1:]:
+            table.add_row(*row)
         self._console.print(table)
 
     def _standing(self) -> str:
@@ -127,7 +125,7 @@ class View:
                 f"{record.kimg:.0f}/{self._budget:g}",
                 _number(record.last.get("fid", math.inf)),
                 _number(record.best_fid),
-                settings_text(record),
+                record.settings,
             )
         return Group(Text(f"{self._name}  {self._standing()}", style="bold"), table)
 

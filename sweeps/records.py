@@ -10,6 +10,14 @@ from wgangp.config import TrainConfig
 Metrics = dict[str, float]
 
 
+class TrialFailed(Exception):
+    """Why an attempt died, as one line: the driver cannot load exceptions of TensorFlow's own types."""
+
+
+class WorkerFull(Exception):
+    """A worker's process has grown past its memory limit; a fresh one is to take the trial."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """How a trial ended: an outcome (complete, pruned, diverged, failed, interrupted) and why."""
@@ -59,7 +67,21 @@ class TrialRecord:
     @property
     def best_fid(self) -> float:
         """The lowest FID so far, infinite before the first."""
-        return min((tick["fid"] for tick in self.ticks.values() if "fid" in tick), default=math.inf)
+        return self.best_fid_within()
+
+    def best_fid_within(self, *, tick: float = math.inf, core_seconds: float = math.inf) -> float:
+        """The lowest FID up to `tick` and `core_seconds`, infinite if there is none."""
+        fids = [
+            metrics["fid"]
+            for number, metrics in self.ticks.items()
+            if number <= tick and metrics["core_seconds"] <= core_seconds and "fid" in metrics
+        ]
+        return min(fids, default=math.inf)
+
+    @property
+    def settings(self) -> str:
+        """The searched settings, short: `gp_weight 0.76, n_critic 3`."""
+        return ", ".join(f"{name} {short(value)}" for name, value in self.params.items())
 
     @property
     def core_seconds(self) -> float:
@@ -74,3 +96,8 @@ def winner(records: list[TrialRecord]) -> TrialRecord | None:
     """The complete trial with the lowest best FID; None if no trial is complete."""
     complete = [record for record in records if record.ending and record.ending.outcome == "complete"]
     return min(complete, key=lambda record: record.best_fid, default=None)
+
+
+def short(value: Value) -> str:
+    """A setting's value with three digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -5,39 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweeps.folder import SweepFolder
-from sweeps.records import TrialRecord, winner
+from sweeps.records import TrialRecord, short, winner
 from wgangp import settings_file
 from wgangp.config import TrainConfig
 
 
-HEADINGS = ["", "trial", "best FID", "kimg", "core-s", "outcome"]
-"""Of the ranking; the searched settings follow."""
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """A row of the ranking. Only complete trials have a place; the others follow by best FID."""
-
-    place: int | None
-    record: TrialRecord
-
-    def cells(self) -> list[str]:
-        record = self.record
-        outcome = record.ending.outcome if record.ending else "waiting"
-        return [
-            str(self.place or ""),
-            record.label + (" baseline" if record.baseline else ""),
-            f"{record.best_fid:.1f}" if math.isfinite(record.best_fid) else "-",
-            f"{record.kimg:.0f}",
-            f"{record.core_seconds:.0f}",
-            outcome,
-            *(_short(value) for value in record.params.values()),
-        ]
-
-
 @dataclass(frozen=True)
 class Comparison:
-    """The winner against a baseline, each at its best within what both have spent."""
+    """The winner against a baseline, each at its best FID within what both have spent."""
 
     baseline: TrialRecord
     kimg: float
@@ -46,22 +21,34 @@ class Comparison:
     at_core_seconds: tuple[float, float]
 
     def lines(self) -> list[str]:
-        name = f"{self.baseline.label} ({settings_text(self.baseline)})"
         return [
-            f"against {name}:",
+            f"against {self.baseline.label} ({self.baseline.settings}):",
             f"  at {self.kimg:.0f} kimg: {_versus(self.at_kimg)}",
             f"  at {self.core_seconds:.0f} core-seconds: {_versus(self.at_core_seconds)}",
         ]
 
 
-def rank(records: list[TrialRecord]) -> list[Ranked]:
-    """Best first: complete trials, then the others."""
+def ranking(records: list[TrialRecord]) -> list[list[str]]:
+    """A table, headings first: complete trials by best FID, then the others, which have no place."""
 
     def is_complete(record: TrialRecord) -> bool:
         return record.ending is not None and record.ending.outcome == "complete"
 
+    table = [["", "trial", "best FID", "kimg", "core-s", "outcome", *(records[0].params if records else ())]]
     ordered = sorted(records, key=lambda record: (not is_complete(record), record.best_fid))
-    return [Ranked(n if is_complete(record) else None, record) for n, record in enumerate(ordered, start=1)]
+    for place, record in enumerate(ordered, start=1):
+        table.append(
+            [
+                str(place) if is_complete(record) else "",
+                record.label + (" baseline" if record.baseline else ""),
+                f"{record.best_fid:.1f}" if math.isfinite(record.best_fid) else "-",
+                f"{record.kimg:.0f}",
+                f"{record.core_seconds:.0f}",
+                record.ending.outcome if record.ending else "waiting",
+                *(short(value) for value in record.params.values()),
+            ]
+        )
+    return table
 
 
 def compare(best: TrialRecord, records: list[TrialRecord]) -> list[Comparison]:
@@ -70,29 +57,24 @@ def compare(best: TrialRecord, records: list[TrialRecord]) -> list[Comparison]:
     for baseline in records:
         if not baseline.baseline or baseline.label == best.label or not baseline.ticks:
             continue
-        kimg = min(best.kimg, baseline.kimg)
+        shorter = min(best, baseline, key=lambda record: record.tick)
         seconds = min(best.core_seconds, baseline.core_seconds)
         comparisons.append(
             Comparison(
                 baseline=baseline,
-                kimg=kimg,
+                kimg=shorter.kimg,
                 at_kimg=(
-                    _best_within(best, "images_seen", kimg * 1000),
-                    _best_within(baseline, "images_seen", kimg * 1000),
+                    best.best_fid_within(tick=shorter.tick),
+                    baseline.best_fid_within(tick=shorter.tick),
                 ),
                 core_seconds=seconds,
                 at_core_seconds=(
-                    _best_within(best, "core_seconds", seconds),
-                    _best_within(baseline, "core_seconds", seconds),
+                    best.best_fid_within(core_seconds=seconds),
+                    baseline.best_fid_within(core_seconds=seconds),
                 ),
             )
         )
     return comparisons
-
-
-def settings_text(record: TrialRecord) -> str:
-    """The searched settings, short: `gp_weight 0.76, n_critic 3`."""
-    return ", ".join(f"{name} {_short(value)}" for name, value in record.params.items())
 
 
 def answer(records: list[TrialRecord], fresh: dict[str, float]) -> list[str]:
@@ -105,7 +87,7 @@ def answer(records: list[TrialRecord], fresh: dict[str, float]) -> list[str]:
     best = winner(records)
     if best is None:
         return ["No trial is complete, so there is no winner."]
-    lines = [f"winner {best.label}: {settings_text(best)}", f"  best FID {best.best_fid:.1f}"]
+    lines = [f"winner {best.label}: {best.settings}", f"  best FID {best.best_fid:.1f}"]
     if fresh:
         lines[-1] += f" ({fresh['fid_fresh']:.1f} on fresh noise)"
         lines.append(
@@ -134,8 +116,8 @@ def write(
         fresh: what `score_winner` said of the winner.
         ui: the command, or address, that shows the trials.
     """
-    head = [*HEADINGS, *(records[0].params if records else ())]
-    rows = [head, ["---"] * len(head), *(row.cells() for row in rank(records))]
+    head, *rows = ranking(records)
+    rows = [head, ["---"] * len(head), *rows]
     reasons = [
         f"- {record.label} {record.ending.outcome}: {record.ending.reason}"
         for record in records
@@ -154,10 +136,7 @@ def write(
         *(["## Failed and diverged", "", *reasons, ""] if reasons else []),
         "## How it was measured",
         "",
-        f"- FID of {facts['features']} features (sha256 {str(facts['features_sha256'])[:16]}), whose accuracy on"
-        f" held-out images is {float(facts['features_accuracy']):.3f}; the score of a trial is its best so far.",
-        f"- Data: {facts['dataset']}, {facts['image_size']}, {facts['train_images']} training and"
-        f" {facts['heldout_images']} held-out images (sha256 {str(facts['data_sha256'])[:16]}).",
+        *_measured(facts),
         f"- Cost: {sum(record.kimg for record in records):.0f} kimg, {total:.0f} core-seconds in all.",
         "",
         "## To see more",
@@ -183,10 +162,14 @@ def write_best(folder: SweepFolder, best: TrialRecord, config: TrainConfig, *, f
     settings_file.dump(config.model_dump() | {"from": origin}, folder.best_yaml, comment=comment)
 
 
-def _best_within(record: TrialRecord, measure: str, limit: float) -> float:
-    """The lowest FID among ticks whose `measure` is at most `limit`, infinite if there is none."""
-    within = [tick["fid"] for tick in record.ticks.values() if tick[measure] <= limit and "fid" in tick]
-    return min(within, default=math.inf)
+def _measured(facts: dict[str, Any]) -> list[str]:
+    features, data = str(facts["features_sha256"])[:16], str(facts["data_sha256"])[:16]
+    return [
+        f"- FID of {facts['features']} features (sha256 {features}), whose accuracy on held-out images is"
+        f" {facts['features_accuracy']:.3f}; the score of a trial is its best so far.",
+        f"- Data: {facts['dataset']}, {facts['image_size']}, {facts['train_images']} training and"
+        f" {facts['heldout_images']} held-out images (sha256 {data}).",
+    ]
 
 
 def _versus(pair: tuple[float, float]) -> str:
@@ -194,7 +177,3 @@ def _versus(pair: tuple[float, float]) -> str:
     if not math.isfinite(best) or not math.isfinite(baseline):
         return "not both were scored by then"
     return f"FID {best:.1f} against {baseline:.1f}, {baseline / best:.1f} times lower"
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

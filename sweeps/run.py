@@ -56,6 +56,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _resume(options: argparse.Namespace) -> int:
     from sweeps import folder as folders
+    from sweeps import space_file
 
     if options.set:
         raise UserError("--set: cannot change a sweep that was started; only --trials can grow.")
@@ -66,13 +67,14 @@ def _resume(options: argparse.Namespace) -> int:
             or f"No sweeps under {options.out}."
         )
         return 0
+    folder = folders.find(options.out, options.resume)
+    if options.space:
+        space_file.check_unchanged(space_file.load(find_space(options.space)), space_file.load(folder.space))
     from sweeps import sweep
     from sweeps.interrupt import Interrupted
 
     try:
-        return sweep.resume_sweep(
-            folders.find(options.out, options.resume), trials=options.trials
-        ).exit_status
+        return sweep.resume_sweep(folder, trials=options.trials).exit_status
     except Interrupted:
         raise KeyboardInterrupt from None
 

@@ -13,9 +13,8 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import Searcher
 
-from sweeps.records import Ending
+from sweeps.records import Ending, TrialFailed, WorkerFull
 from sweeps.study import SweepStudy
-from sweeps.trial import TrialFailed, WorkerFull
 
 
 class StudySearcher(Searcher):

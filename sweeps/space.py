@@ -92,7 +92,11 @@ class Space:
 
     def config(self, params: dict[str, Value], *, init_seed: int) -> TrainConfig:
         """The complete settings of a trial. Seeds that the file leaves open follow from the sweep's seed."""
-        seeds = {"seed": self.sweep.seed, "init_seed": init_seed, "evaluation_seed": self.sweep.seed}
+        seeds: dict[str, Any] = {
+            "seed": self.sweep.seed,
+            "init_seed": init_seed,
+            "evaluation_seed": self.sweep.seed,
+        }
         return TrainConfig(**(seeds | self.train | params)).resolved()
 
     @property

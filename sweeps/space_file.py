@@ -22,6 +22,32 @@ def load(path: Path, *, overrides: list[str] | None = None) -> Space:
     return check(read(path, overrides=overrides or []), default_name=path.stem)
 
 
+def check_unchanged(given: Space, frozen: Space) -> None:
+    """Hold a space file against the one its sweep was started with; only `sweep.trials` may differ.
+
+    Raises:
+        UserError: with a line for each key that differs.
+    """
+    there, here = _flat(frozen.values()), _flat(given.values())
+    problems = [
+        given.source.problem(
+            key, f"must be {show(there.get(key))} as the sweep was started with, got {show(here.get(key))}"
+        )
+        for key in there | here
+        if there.get(key) != here.get(key) and key != ("sweep", "trials")
+    ]
+    if problems:
+        raise UserError(*problems, "Start a new sweep to change settings; only --trials can grow.")
+
+
+def _flat(values: Any, key: Key = ()) -> dict[Key, Any]:
+    if isinstance(values, dict):
+        return {k: v for name, value in values.items() for k, v in _flat(value, (*key, name)).items()}
+    if isinstance(values, list):
+        return {k: v for index, value in enumerate(values) for k, v in _flat(value, (*key, index)).items()}
+    return {key: values}
+
+
 SECTIONS: dict[str, Any] = {
     "objective": Objective,
     "sampler": Sampler,

@@ -88,7 +88,7 @@ class SweepStudy:
         return list(self._live)
 
     def config(self, record: TrialRecord) -> TrainConfig:
-        """The complete settings of a trial; its initial weights follow from the sweep's seed and the label."""
+        """The complete settings of a trial; initial weights follow from the sweep's seed and the label."""
         return self.space.config(
             record.params, init_seed=derived_seed(self.space.sweep.seed, "init", record.label)
         )

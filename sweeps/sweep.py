@@ -1,4 +1,4 @@
-"""One start of a sweep: Ray, preparation, the Tuner, the end. The door for the command line and for programs."""
+"""One start of a sweep: Ray, preparation, the Tuner, the end. The door for the command line and programs."""
 
 import contextlib
 import json
@@ -105,11 +105,6 @@ def resume_sweep(
             return _run(folder, space, ready, view=view, trials=trials)
 
 
-def frozen_space(folder: SweepFolder) -> Space:
-    """The space a sweep was started with."""
-    return space_file.load(folder.space)
-
-
 def plan(space: Space, *, out: Path, view: View) -> None:
     """`--check`: both gates, then what would be run; no trial starts and nothing is left behind."""
     with _prepared(space, out=out, trainer="wgangp.trainer", view=view, frozen=None) as ready:
@@ -136,11 +131,10 @@ def _prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path
     tracking.tracking_uri(out)
     view.say("starting Ray")
     with cluster() as there, Interrupt() as interrupt:
-        preparation = Preparation.remote(trainer)
+        preparation = ray.remote(Preparation).options(num_cpus=0, max_concurrency=2).remote(trainer)
         cache = folders.cache(out)
-        facts_ref, prepared = preparation.prepare.remote(
-            space.base, str(cache), str(frozen) if frozen else None
-        )
+        promised: Any = preparation.prepare.remote(space.base, str(cache), str(frozen) if frozen else None)
+        facts_ref, prepared = promised
         facts = _wait(facts_ref, preparation, view=view, interrupt=interrupt)
         problems = list(facts.get("problems", []))
         images = facts.get("train_images", sys.maxsize)
@@ -148,8 +142,8 @@ def _prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path
         if problems:
             raise UserError(*problems)
         view.print(
-            f"  {facts['dataset']}: {facts['train_images']} training and {facts['heldout_images']} held-out images,"
-            f" {facts['image_size']}; {facts['features']} accuracy {float(facts['features_accuracy']):.3f}"
+            f"  {facts['dataset']}: {facts['train_images']} training and {facts['heldout_images']} held-out"
+            f" images, {facts['image_size']}; {facts['features']} accuracy {facts['features_accuracy']:.3f}"
         )
         resources, most = space.resources, space.sweep.max_concurrent
         capacity = there.capacity(cpus=resources.cpus, gpus=resources.gpus, most=most)
@@ -316,7 +310,7 @@ def _finish(
     samples = ["best/samples.png", "best.yaml"] if fresh else []
     recorder.end_sweep(outcome, tags=tags, files=["report.md", *samples])
     unsent = tracker.finish(patience=2 if result.interrupted else 60)
-    view.ranking(report.rank(result.records))
+    view.table(report.ranking(result.records))
     for line in report.answer(result.records, fresh):
         view.print(line)
     if unsent:

@@ -15,24 +15,16 @@ import psutil
 import ray
 from ray import tune
 
-from sweeps.records import Assignment
+from sweeps.records import Assignment, TrialFailed, WorkerFull
 
 log = logging.getLogger(__name__)
-
-
-class TrialFailed(Exception):
-    """Why an attempt died, as one line: the driver cannot load exceptions of TensorFlow's own types."""
-
-
-class WorkerFull(Exception):
-    """The process has grown past its memory limit; a fresh one is to take the trial."""
 
 
 class SweepTrial(tune.Trainable):
     """Ray calls `step` once a tick and `save_checkpoint` after each; the study on the driver decides."""
 
-    def setup(self, config: dict[str, Any], shared: dict[str, Any]) -> None:
-        """`shared`: `prepared` (a reference), `trainer` (module name), `resources`, `memory_limit` (bytes)."""
+    def setup(self, config: dict[str, Any], shared: dict[str, Any]) -> None:  # type: ignore[override]
+        """`shared`: `prepared` (a reference), `trainer` (a module), `resources`, `memory_limit` (bytes)."""
         self._shared = shared
         self._trainer: Any = None
         self._idle_since = time.monotonic()

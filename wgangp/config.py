@@ -7,10 +7,11 @@ parameters and what `best.yaml` holds. This module imports no TensorFlow: the dr
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.config import JsonDict
 
 from wgangp.settings_file import sentence
 
-FIXED = {"searchable": False}
+FIXED: JsonDict = {"searchable": False}
 """Marks fields that make trials comparable: a sweep fixes them and never searches them."""
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
@@ -25,7 +26,9 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    dataset: str = Field("mnist5k", description="data set: mnist5k or digits", json_schema_extra=FIXED)
+    dataset: Literal["mnist5k", "digits"] = Field(
+        "mnist5k", description="images and their classes", json_schema_extra=FIXED
+    )
     architecture: Literal["dcgan"] = Field("dcgan", description="generator and critic")
     width: int = Field(16, ge=1, le=1024, description="w: channels of the widest picture-sized layer")
     latent_size: int = Field(128, ge=1, le=4096, description="length of the noise vector z")
@@ -87,8 +90,9 @@ def is_multiple(value: float, unit: float) -> bool:
 
 def field_error(field: str, value: object) -> str | None:
     """What `value` breaks of the type and range of one field, or None; other fields do not matter."""
+    values: dict[str, Any] = {field: value}
     try:
-        TrainConfig(**{field: value})
+        TrainConfig(**values)
     except ValidationError as error:
         for entry in error.errors():
             if entry["loc"] == (field,):

@@ -128,9 +128,10 @@ def unknown(key: str, known: Iterable[str]) -> str:
 
 def show(value: Any) -> str:
     """A value as a person wrote it, short."""
-    words = {None: "nothing", True: "true", False: "false"}
-    if value is None or isinstance(value, bool):
-        return words[value]
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -7,11 +7,13 @@ the last two checkpoints. `--resume` goes on from there.
 import argparse
 import contextlib
 import csv
+import multiprocessing
 import os
 import shlex
 import shutil
 import signal
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,7 @@ from wgangp.settings_file import SettingsFile, explain
 from wgangp.strategies import STRATEGIES
 
 if TYPE_CHECKING:
+    from wgangp.prepared import Prepared
     from wgangp.trainer import Progress, Trainer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,12 +111,12 @@ class Run:
 
 
 def _train(run: Run, options: argparse.Namespace) -> int:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     print("importing TensorFlow ...", flush=True)
+    _import_tensorflow()
     from wgangp import trainer as training
 
     cache = Path(os.environ.get("WGANGP_CACHE") or options.out / "cache").resolve()
-    prepared = training.prepare(run.config, cache=cache, frozen=run.features, say=_say)
+    prepared = _prepare(run, cache)
     trainer = training.Trainer(prepared, strategy=options.strategy, **_devices(options))
     trainer.start(run.config)
     if not run.folder.exists():
@@ -138,6 +141,17 @@ def _train(run: Run, options: argparse.Namespace) -> int:
             print(f"diverged: {progress.reason}", file=sys.stderr)
     print(f"{outcome}; samples: {run.folder / 'samples.png'}")
     return 0 if outcome == "complete" else 1
+
+
+def _prepare(run: Run, cache: Path) -> "Prepared":
+    """Features are made in a process of their own: on one thread, while training uses all."""
+    from wgangp.prepared import prepare
+
+    if run.features:
+        return prepare(run.config, cache=cache, frozen=run.features, say=_say)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_import_tensorflow) as apart:
+        return apart.submit(prepare, run.config, cache=cache, say=_say).result()
 
 
 def _new(options: argparse.Namespace) -> Run:
@@ -175,13 +189,28 @@ def _config(file: SettingsFile) -> TrainConfig:
         raise UserError(*explain(error, file, known=TrainConfig.model_fields)) from None
 
 
+def _import_tensorflow() -> None:
+    """TensorFlow greets on standard error from C++, whatever its log level; nobody can use that."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        import tensorflow  # noqa: F401
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 def _devices(options: argparse.Namespace) -> dict[str, int]:
     """All GPUs there are, else all CPUs; `--replicas` takes fewer, or as many logical CPU devices."""
     import tensorflow as tf
 
     gpus = len(tf.config.list_physical_devices("GPU"))
     if options.replicas and gpus and options.replicas > gpus:
-        raise UserError(f"--replicas: must be at most the {gpus} GPUs of this machine, got {options.replicas}.")
+        raise UserError(
+            f"--replicas: must be at most the {gpus} GPUs of this machine, got {options.replicas}."
+        )
     return {
         "cpus": (0 if gpus else options.replicas) or os.cpu_count() or 1,
         "gpus": min(gpus, options.replicas or gpus),
@@ -196,12 +225,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m wgangp.train", description="Train one WGAN-GP setting without a sweep."
     )
-    parser.add_argument("settings", nargs="?", type=Path, help="YAML of settings, such as a sweep's best.yaml")
+    parser.add_argument(
+        "settings", nargs="?", type=Path, help="YAML of settings, such as a sweep's best.yaml"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with a run, e.g. runs/train-0001")
-    parser.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs [runs]")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs [runs]"
+    )
     parser.add_argument("--strategy", choices=STRATEGIES, default="auto", help="how to distribute [auto]")
-    parser.add_argument("--replicas", type=int, metavar="N", help="copies that train in step [all GPUs or CPUs]")
+    parser.add_argument(
+        "--replicas", type=int, metavar="N", help="copies that train in step [all GPUs or CPUs]"
+    )
     return parser
 
 

@@ -66,12 +66,13 @@ def score_winner(
         classifier.describe(images).features for images in pixels(config.fid_samples, Purpose.FID_NOISE)
     ]
     samples = np.concatenate(list(pixels(SAMPLES, Purpose.GRID_NOISE)))
-    probabilities = classifier.describe(samples).probabilities
-    sure = probabilities.max(axis=1) > SURE
     arrays.write(folder / "samples.png", pictures.grid(samples))
     arrays.save(folder / "generator.npz", weights)
-    return {
-        "fid_fresh": scores.fid(np.concatenate(features), against=prepared.reference),
-        "sure_samples": int(sure.sum()),
-        "classes_seen": len(set(probabilities[sure].argmax(axis=1).tolist())),
-    }
+    fid = scores.fid(np.concatenate(features), against=prepared.reference)
+    return {"fid_fresh": fid, **recognised(classifier.describe(samples).probabilities)}
+
+
+def recognised(probabilities: np.ndarray) -> dict[str, float]:
+    """`sure_samples` and `classes_seen`, as in `score_winner`, of class probabilities [n, classes]."""
+    sure = probabilities[probabilities.max(axis=1) > SURE]
+    return {"sure_samples": len(sure), "classes_seen": len(set(sure.argmax(axis=1).tolist()))}

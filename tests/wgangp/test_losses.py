@@ -128,9 +128,7 @@ def test_parts_of_a_batch_add_up_to_the_whole() -> None:
 
     def part(rows: slice) -> losses.CriticTerms:
         weight = tf.constant(3.0, tf.float64)
-        return losses.critic_terms(
-            critic, x=x[rows], x_tilde=x_tilde[rows], e=e[rows], gp_weight=weight, m=6
-        )
+        return losses.critic_terms(critic, x=x[rows], x_tilde=x_tilde[rows], e=e[rows], gp_weight=weight, m=6)
 
     whole, parts = part(slice(6)), (part(slice(2)), part(slice(2, 6)))
     np.testing.assert_allclose(np.array(whole), np.array(parts[0]) + np.array(parts[1]), rtol=1e-12)

@@ -22,9 +22,7 @@ def test_every_epoch_shows_every_row_once_whatever_the_batch(count: int, batch: 
 
 
 def test_the_order_differs_by_epoch_and_by_seed() -> None:
-    orders = [
-        rows(np.arange(100) + 100 * epoch, seed=seed, count=100) for epoch in (0, 1) for seed in (0, 1)
-    ]
+    orders = [rows(np.arange(100) + 100 * epoch, seed=seed, count=100) for epoch in (0, 1) for seed in (0, 1)]
 
     assert all(a != b for a, b in itertools.combinations([*orders, list(range(100))], 2))
 

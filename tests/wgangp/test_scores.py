@@ -76,4 +76,6 @@ def test_float32_features_are_scored_in_float64() -> None:
     features = draw(100, 8).astype(np.float32)
     reference = scores.reference(draw(100, 8, seed=1))
 
-    assert scores.fid(features, against=reference) == scores.fid(features.astype(np.float64), against=reference)
+    assert scores.fid(features, against=reference) == scores.fid(
+        features.astype(np.float64), against=reference
+    )

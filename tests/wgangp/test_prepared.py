@@ -1,0 +1,134 @@
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wgangp import datasets
+from wgangp import prepared as module
+from wgangp.config import TrainConfig
+from wgangp.errors import UserError
+from wgangp.prepared import Prepared, freeze, prepare
+
+
+def silent(line: str) -> None:
+    pass
+
+
+def test_the_facts_say_what_was_prepared(prepared: Prepared, cache: Path) -> None:
+    facts = prepared.facts
+
+    assert {name: facts[name] for name in facts if "sha256" not in name and "accuracy" not in name} == {
+        "dataset": "digits",
+        "split_seed": 0,
+        "image_size": "8x8x1",
+        "train_images": 1618,
+        "heldout_images": 179,
+        "features": "classifier-digits",
+    }
+    assert facts["data_sha256"] == datasets.load("digits", cache=cache, say=silent).sha256
+    assert (len(prepared.images), len(prepared.heldout)) == (1618, 179)
+
+
+def test_the_reference_is_of_the_training_part(prepared: Prepared) -> None:
+    features = prepared.features.classifier((8, 8, 1)).describe(prepared.images).features
+
+    assert prepared.reference.count == 1618
+    np.testing.assert_allclose(prepared.reference.mean, features.mean(0), rtol=1e-4)
+    np.testing.assert_allclose(
+        prepared.reference.root @ prepared.reference.root, prepared.reference.covariance, atol=1e-5
+    )
+
+
+def test_it_comes_from_the_cache_the_second_time_and_survives_pickling(
+    settings: Callable[..., TrainConfig], prepared: Prepared, cache: Path
+) -> None:
+    said: list[str] = []
+    again = pickle.loads(pickle.dumps(prepare(settings(), cache=cache, say=said.append)))
+
+    assert said == []
+    assert again.facts == prepared.facts
+
+
+def test_a_damaged_cache_is_made_again_and_comes_out_the_same(
+    settings: Callable[..., TrainConfig], prepared: Prepared, cache: Path
+) -> None:
+    (path,) = cache.glob("features-*.npz")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    said: list[str] = []
+
+    again = prepare(settings(), cache=cache, say=said.append)
+
+    assert said == [f"training the feature classifier: epoch {i} of 8" for i in range(1, 9)]
+    assert again.facts == prepared.facts
+
+
+def test_other_seeds_change_nothing(
+    settings: Callable[..., TrainConfig], prepared: Prepared, cache: Path
+) -> None:
+    other = prepare(settings(seed=5, init_seed=6, evaluation_seed=7), cache=cache, say=silent)
+
+    assert other.facts == prepared.facts
+
+
+def test_frozen_features_are_used_and_no_others(
+    settings: Callable[..., TrainConfig], prepared: Prepared, cache: Path, tmp_path: Path
+) -> None:
+    weights = {name: weight + 1 for name, weight in prepared.features.weights.items()}
+    stored = module._stored(weights, 0.5, prepared.reference)
+    data = {name: prepared.facts[name] for name in ("data_sha256", "split_seed")}
+    another = module._assemble("digits", prepared.images, prepared.heldout, stored, data)
+    freeze(another, tmp_path)
+
+    found = prepare(settings(), cache=cache, frozen=tmp_path, say=silent)
+
+    assert found.facts == another.facts != prepared.facts
+    np.testing.assert_array_equal(found.features.weights["0"], weights["0"])
+    np.testing.assert_array_equal(found.reference.root, prepared.reference.root)
+
+
+@pytest.mark.parametrize("name", ["features.json", "weights.npz", "reference.npz"])
+@pytest.mark.parametrize("damage", ["remove", "cut", "swap"])
+def test_damaged_frozen_features_are_refused(
+    settings: Callable[..., TrainConfig],
+    prepared: Prepared,
+    cache: Path,
+    tmp_path: Path,
+    name: str,
+    damage: str,
+) -> None:
+    freeze(prepared, tmp_path)
+    path = tmp_path / name
+    if damage == "remove":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:-40])
+    elif name == "features.json":
+        path.write_text(json.dumps(prepared.facts | {"features_sha256": "0" * 64}))
+    else:
+        weights = {name: weight + 1 for name, weight in prepared.features.weights.items()}
+        module.arrays.save(
+            path, weights if name == "weights.npz" else vars(prepared.reference) | {"count": np.array(3)}
+        )
+
+    with pytest.raises(UserError) as caught:
+        prepare(settings(), cache=cache, frozen=tmp_path, say=silent)
+    assert str(caught.value).startswith(f"{tmp_path}: the frozen features ")
+    assert "\n" not in str(caught.value)
+
+
+def test_frozen_features_of_other_data_are_refused(
+    settings: Callable[..., TrainConfig], prepared: Prepared, cache: Path, tmp_path: Path
+) -> None:
+    freeze(prepared, tmp_path)
+    facts = tmp_path / "features.json"
+    facts.write_text(facts.read_text().replace(str(prepared.facts["data_sha256"]), "ab" * 32))
+
+    with pytest.raises(UserError, match=r"belong to other data: data_sha256 must be abab.*, got [0-9a-f]"):
+        prepare(settings(), cache=cache, frozen=tmp_path, say=silent)
+    freeze(prepared, tmp_path)
+    with pytest.raises(UserError, match="belong to other data: split_seed must be 0, got 1"):
+        prepare(settings(split_seed=1), cache=cache, frozen=tmp_path, say=silent)
