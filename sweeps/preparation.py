@@ -1,15 +1,25 @@
-"""The second gate's worker: one Ray actor that may import TensorFlow, for what all trials share.
+"""The second gate: data, feature network and reference made before the first trial, and checked.
 
-It makes the data, feature network and reference before the first trial, and scores the winner after the
-last. The driver sees facts and references to objects, never the objects.
+One Ray actor does it, which may import TensorFlow; it stays to score the winner after the last trial. The
+driver sees facts and references to objects, never the objects.
 """
 
+import contextlib
 import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ray
 
+from sweeps import folder as folders
+from sweeps import tracking
+from sweeps.cluster import Cluster, cluster
+from sweeps.interrupt import Interrupt
+from sweeps.progress import View
+from sweeps.space import Space
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 
@@ -48,3 +58,64 @@ class Preparation:
 
     def _say(self, line: str) -> None:
         self._doing = line
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A cluster and what the trials on it share."""
+
+    cluster: Cluster
+    capacity: int
+    preparation: Any
+    prepared: Any
+    facts: dict[str, Any]
+    trainer: str
+    interrupt: Interrupt
+
+
+@contextlib.contextmanager
+def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path | None) -> Iterator[Ready]:
+    """The second gate: start Ray, prepare data and features, check what needs them."""
+    tracking.tracking_uri(out)
+    view.say("starting Ray")
+    with cluster() as there, Interrupt() as interrupt:
+        preparation = ray.remote(Preparation).options(num_cpus=0, max_concurrency=2).remote(trainer)
+        cache = folders.cache(out)
+        promised: Any = preparation.prepare.remote(space.base, str(cache), str(frozen) if frozen else None)
+        facts_ref, prepared = promised
+        facts = _wait(facts_ref, preparation, view=view, interrupt=interrupt)
+        problems = list(facts.get("problems", []))
+        images = facts.get("train_images", sys.maxsize)
+        problems += space.problems_when_prepared(train_images=images, cpus=there.cpus, gpus=there.gpus)
+        if problems:
+            raise UserError(*problems)
+        view.print(
+            f"  {facts['dataset']}: {facts['train_images']} training and {facts['heldout_images']} held-out"
+            f" images, {facts['image_size']}; {facts['features']} accuracy {facts['features_accuracy']:.3f}"
+        )
+        resources, most = space.resources, space.sweep.max_concurrent
+        capacity = there.capacity(cpus=resources.cpus, gpus=resources.gpus, most=most)
+        yield Ready(there, capacity, preparation, prepared, facts, trainer, interrupt)
+
+
+def _wait(reference: Any, preparation: Any, *, view: View, interrupt: Interrupt) -> Any:
+    while True:
+        interrupt.check()
+        done, _ = ray.wait([reference], timeout=0.3)
+        if done:
+            return ray.get(reference)
+        doing, _ = ray.wait([preparation.doing.remote()], timeout=0.3)
+        if doing:
+            view.say(ray.get(doing[0]))
+
+
+def plan_lines(space: Space, ready: Ready) -> list[str]:
+    base = space.base
+    rungs = ", ".join(f"{rung * base.tick_kimg:g}" for rung in space.rungs) or "none"
+    return [
+        f"  trials {space.sweep.trials} ({len(space.enqueue)} baselines), {ready.capacity} at once,"
+        f" {space.sampler.name} sampler",
+        f"  budget {base.budget_kimg:g} kimg in ticks of {base.tick_kimg:g}; compared at {rungs} kimg",
+        f"  each trial: {space.resources.cpus:g} CPUs, {space.resources.gpus:g} GPUs,"
+        f" {space.resources.replicas} replica(s)",
+    ]

@@ -10,15 +10,14 @@ comes before it may be repeated after a crash.
 
 import logging
 import math
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from sweeps.attributes import ending_of, record_of, ticks_of
 from sweeps.folder import SweepFolder
 from sweeps.records import Assignment, Ending, Metrics, TrialRecord
 from sweeps.sampling import derived_seed, distribution, pruner, sampler
@@ -104,7 +103,7 @@ class SweepStudy:
         trial = self._live[label]
         record = self.record(label)
         if tick <= record.tick:
-            return _ending(trial.user_attrs) if tick == record.tick else None
+            return ending_of(trial.user_attrs) if tick == record.tick else None
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         best = min(record.best_fid, finite.get("fid", math.inf))
         if math.isfinite(best):
@@ -129,7 +128,7 @@ class SweepStudy:
     def end(self, label: str) -> Ending:
         """Tell Optuna how the trial ended, by the ending its last report was answered with."""
         trial = self._live.pop(label)
-        ending = _ending(trial.user_attrs)
+        ending = ending_of(trial.user_attrs)
         assert ending is not None, f"{label} stopped without an ending"
         self._tell(trial, ending)
         return ending
@@ -153,13 +152,12 @@ class SweepStudy:
     # What is known ----------------------------------------------------------------------------------
 
     def record(self, label: str) -> TrialRecord:
-        return self._record(self._frozen(label))
+        return record_of(self._frozen(label), self.folder)
 
     def records(self) -> list[TrialRecord]:
         """All trials in order of asking."""
-        return sorted(
-            (self._record(trial) for trial in self._current()), key=lambda record: int(record.label[1:])
-        )
+        records = [record_of(trial, self.folder) for trial in self._current()]
+        return sorted(records, key=lambda record: int(record.label[1:]))
 
     def final_records(self) -> list[TrialRecord]:
         """All trials as they stand when nothing runs any more: those without an ending are interrupted."""
@@ -180,11 +178,11 @@ class SweepStudy:
         """Labels a start has to take up; a trial whose ending was recorded and only not told is told now."""
         labels = []
         for trial in self._current():
-            record = self._record(trial)
+            record = record_of(trial, self.folder)
             if trial.state == TrialState.FAIL:
                 labels.append(record.label)
             elif trial.state == TrialState.RUNNING:
-                ending = _ending(trial.user_attrs)
+                ending = ending_of(trial.user_attrs)
                 if ending and trial.user_attrs.get("checkpoints", [[None, 0]])[0][1] == record.tick:
                     self._tell(self._reattached(trial), ending)
                 else:
@@ -193,7 +191,7 @@ class SweepStudy:
 
     def _attach(self, label: str) -> optuna.trial.Trial:
         trial = self._frozen(label)
-        half_recorded = set(trial.intermediate_values) - set(_ticks(trial.user_attrs))
+        half_recorded = set(trial.intermediate_values) - set(ticks_of(trial.user_attrs))
         if trial.state == TrialState.FAIL or half_recorded:
             self._clone(trial)
             if trial.state == TrialState.RUNNING:
@@ -206,7 +204,7 @@ class SweepStudy:
 
     def _clone(self, old: FrozenTrial) -> None:
         """A running copy of `old` with what was recorded in full; `old` is hidden from then on."""
-        recorded = _ticks(old.user_attrs)
+        recorded = ticks_of(old.user_attrs)
         attrs = {key: value for key, value in old.user_attrs.items() if key != "ending"}
         system = {
             f"completed_rung_{index}": old.system_attrs[f"completed_rung_{index}"]
@@ -262,27 +260,3 @@ class SweepStudy:
 
     def _may_prune(self, trial: optuna.trial.Trial) -> bool:
         return not trial.user_attrs.get("baseline") or bool(trial.user_attrs.get("prune"))
-
-    def _record(self, trial: FrozenTrial) -> TrialRecord:
-        attrs = trial.user_attrs
-        return TrialRecord(
-            label=attrs["label"],
-            params=trial.params,
-            baseline=attrs.get("baseline", False),
-            attempt=attrs.get("attempt", 0),
-            ending=_ending(attrs),
-            last_error=attrs.get("last_error", ""),
-            ticks=_ticks(attrs),
-            checkpoints=[self.folder.path / path for path, _ in attrs.get("checkpoints", [])],
-        )
-
-
-def _ending(attrs: dict[str, Any]) -> Ending | None:
-    """The ending, once it counts: a report writes it before its tick."""
-    outcome, reason, tick = attrs.get("ending", ("", "", None))
-    recorded = outcome == "failed" or f"tick_{tick}" in attrs
-    return Ending(outcome, reason) if outcome and recorded else None
-
-
-def _ticks(attrs: dict[str, Any]) -> dict[int, Metrics]:
-    return {int(key[5:]): value for key, value in attrs.items() if re.fullmatch(r"tick_\d+", key)}

@@ -8,7 +8,6 @@ import secrets
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -16,29 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray import tune
 
 from sweeps import folder as folders
 from sweeps import report, space_file, tracking
-from sweeps.cluster import ROOT, Cluster, cluster
+from sweeps.cluster import ROOT
 from sweeps.folder import SweepFolder
-from sweeps.interrupt import Interrupt, Interrupted
+from sweeps.interrupt import Interrupted
 from sweeps.outbox import Outbox
-from sweeps.preparation import Preparation
+from sweeps.preparation import Ready, plan_lines, prepared
 from sweeps.progress import View
 from sweeps.recording import Recorder
 from sweeps.records import TrialRecord, winner
-from sweeps.scheduling import StudyScheduler, StudySearcher
 from sweeps.space import Space
 from sweeps.study import SweepStudy
-from sweeps.trial import SweepTrial
+from sweeps.tuning import tune_trials
 from wgangp import settings_file
-from wgangp.errors import UserError
 
 log = logging.getLogger(__name__)
-
-MEMORY_LIMIT = 4_000_000_000
-"""Bytes past which a worker drops what it has compiled, or gives way to a fresh one."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ def run_sweep(
         UserError: at the second gate; nothing was left behind.
     """
     view = view or View()
-    with _prepared(space, out=out, trainer=trainer, view=view, frozen=None) as ready:
+    with prepared(space, out=out, trainer=trainer, view=view, frozen=None) as ready:
         folder = folders.claim(out, space.name)
         with folder.locked():
             settings_file.dump(space.values(), folder.space, comment=f"Frozen from {space.source.name}.")
@@ -98,82 +91,21 @@ def resume_sweep(
         UserError: it is running, or what it was scored with is gone or changed.
     """
     view = view or View()
-    space = frozen_space(folder)
+    space = space_file.load(folder.space)
     with folder.locked():
         frozen = folder.features if (folder.features / "features.json").exists() else None
-        with _prepared(space, out=folder.out, trainer=trainer, view=view, frozen=frozen) as ready:
+        with prepared(space, out=folder.out, trainer=trainer, view=view, frozen=frozen) as ready:
             return _run(folder, space, ready, view=view, trials=trials)
 
 
 def plan(space: Space, *, out: Path, view: View) -> None:
     """`--check`: both gates, then what would be run; no trial starts and nothing is left behind."""
-    with _prepared(space, out=out, trainer="wgangp.trainer", view=view, frozen=None) as ready:
-        for line in _plan_lines(space, ready):
+    with prepared(space, out=out, trainer="wgangp.trainer", view=view, frozen=None) as ready:
+        for line in plan_lines(space, ready):
             view.print(line)
 
 
-@dataclass(frozen=True)
-class _Ready:
-    """A cluster and what the trials on it share."""
-
-    cluster: Cluster
-    capacity: int
-    preparation: Any
-    prepared: Any
-    facts: dict[str, Any]
-    trainer: str
-    interrupt: Interrupt
-
-
-@contextlib.contextmanager
-def _prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path | None) -> Iterator[_Ready]:
-    """The second gate: start Ray, prepare data and features, check what needs them."""
-    tracking.tracking_uri(out)
-    view.say("starting Ray")
-    with cluster() as there, Interrupt() as interrupt:
-        preparation = ray.remote(Preparation).options(num_cpus=0, max_concurrency=2).remote(trainer)
-        cache = folders.cache(out)
-        promised: Any = preparation.prepare.remote(space.base, str(cache), str(frozen) if frozen else None)
-        facts_ref, prepared = promised
-        facts = _wait(facts_ref, preparation, view=view, interrupt=interrupt)
-        problems = list(facts.get("problems", []))
-        images = facts.get("train_images", sys.maxsize)
-        problems += space.problems_when_prepared(train_images=images, cpus=there.cpus, gpus=there.gpus)
-        if problems:
-            raise UserError(*problems)
-        view.print(
-            f"  {facts['dataset']}: {facts['train_images']} training and {facts['heldout_images']} held-out"
-            f" images, {facts['image_size']}; {facts['features']} accuracy {facts['features_accuracy']:.3f}"
-        )
-        resources, most = space.resources, space.sweep.max_concurrent
-        capacity = there.capacity(cpus=resources.cpus, gpus=resources.gpus, most=most)
-        yield _Ready(there, capacity, preparation, prepared, facts, trainer, interrupt)
-
-
-def _wait(reference: Any, preparation: Any, *, view: View, interrupt: Interrupt) -> Any:
-    while True:
-        interrupt.check()
-        done, _ = ray.wait([reference], timeout=0.3)
-        if done:
-            return ray.get(reference)
-        doing, _ = ray.wait([preparation.doing.remote()], timeout=0.3)
-        if doing:
-            view.say(ray.get(doing[0]))
-
-
-def _plan_lines(space: Space, ready: _Ready) -> list[str]:
-    base = space.base
-    rungs = ", ".join(f"{rung * base.tick_kimg:g}" for rung in space.rungs) or "none"
-    return [
-        f"  trials {space.sweep.trials} ({len(space.enqueue)} baselines), {ready.capacity} at once,"
-        f" {space.sampler.name} sampler",
-        f"  budget {base.budget_kimg:g} kimg in ticks of {base.tick_kimg:g}; compared at {rungs} kimg",
-        f"  each trial: {space.resources.cpus:g} CPUs, {space.resources.gpus:g} GPUs,"
-        f" {space.resources.replicas} replica(s)",
-    ]
-
-
-def _run(folder: SweepFolder, space: Space, ready: _Ready, *, view: View, trials: int | None) -> SweepResult:
+def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials: int | None) -> SweepResult:
     """Everything under the sweep's lock, from the study to the report."""
     uri = tracking.tracking_uri(folder.out)
     with _log_to(folder.log):
@@ -186,12 +118,12 @@ def _run(folder: SweepFolder, space: Space, ready: _Ready, *, view: View, trials
         recorder.begin_sweep(tags=_provenance(ready.facts), files=[folder.space.name])
         tracker = tracking.Tracker(folder, outbox, sweep_id=sweep_id, experiment=space.name, uri=uri)
         tracker.start()
-        for line in _plan_lines(space, ready):
+        for line in plan_lines(space, ready):
             view.print(line)
         view.print(f"  {folder.path}")
         interrupted = False
         try:
-            _tune(folder, space, ready, study=study, recorder=recorder, view=view)
+            tune_trials(folder, space, ready, study=study, recorder=recorder, view=view)
         except Interrupted:
             interrupted = True
         result = SweepResult(folder, study.final_records(), interrupted)
@@ -199,93 +131,10 @@ def _run(folder: SweepFolder, space: Space, ready: _Ready, *, view: View, trials
         return result
 
 
-def _tune(
-    folder: SweepFolder, space: Space, ready: _Ready, *, study: SweepStudy, recorder: Recorder, view: View
-) -> None:
-    resources = space.resources
-    shared = {
-        "prepared": ready.prepared,
-        "trainer": ready.trainer,
-        "resources": {
-            "strategy": resources.strategy,
-            "cpus": max(1, int(resources.cpus)),
-            "gpus": resources.gpus,
-        },
-        "memory_limit": MEMORY_LIMIT,
-    }
-    bundle = {"CPU": resources.cpus} | ({"GPU": resources.gpus} if resources.gpus else {})
-    searcher = StudySearcher(study)
-    view.begin(name=folder.name, wanted=study.trials_wanted, budget_kimg=space.base.budget_kimg)
-    tuner = tune.Tuner(
-        tune.with_resources(
-            tune.with_parameters(SweepTrial, shared=shared), tune.PlacementGroupFactory([bundle])
-        ),
-        tune_config=tune.TuneConfig(
-            search_alg=searcher,
-            scheduler=StudyScheduler(study, searcher),
-            num_samples=-1,
-            max_concurrent_trials=ready.capacity,
-            reuse_actors=True,
-            trial_name_creator=lambda trial: trial.config["assignment"].label,
-            trial_dirname_creator=lambda trial: _attempt_name(trial.config["assignment"]),
-        ),
-        run_config=tune.RunConfig(
-            name=folder.next_invocation(),
-            storage_path=str(folder.trials),
-            callbacks=[recorder, _Watch(study, view, ready.interrupt)],
-            checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=1),  # the study says which stay
-            verbose=0,
-        ),
-    )
-    try:
-        tuner.fit()
-    finally:
-        view.close()
-
-
-def _attempt_name(assignment: Any) -> str:
-    return assignment.label if assignment.attempt == 1 else f"{assignment.label}-{assignment.attempt}"
-
-
-class _Watch(tune.Callback):
-    """Checkpoints into the study, what happened into the view, signals into an orderly stop."""
-
-    def __init__(self, study: SweepStudy, view: View, interrupt: Interrupt) -> None:
-        self._study, self._view, self._interrupt = study, view, interrupt
-        self._drawn = 0.0
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}
-
-    def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
-        self._draw()
-        self._view.tick(self._study.record(result["label"]))
-
-    def on_checkpoint(self, iteration: int, trials: list, trial: Any, checkpoint: Any, **info: Any) -> None:
-        label = trial.config["assignment"].label
-        tick = trial.last_result["tick"]
-        self._study.add_checkpoint(label, path=Path(checkpoint.path), tick=tick)
-
-    def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        self._draw()
-        self._view.ended(self._study.record(trial.config["assignment"].label))
-
-    on_trial_error = on_trial_complete
-
-    def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
-        self._interrupt.check()
-        if time.monotonic() - self._drawn > 1:
-            self._draw()
-
-    def _draw(self) -> None:
-        self._drawn = time.monotonic()
-        self._view.update(self._study.records(), self._study.live)
-
-
 def _finish(
     result: SweepResult,
     study: SweepStudy,
-    ready: _Ready,
+    ready: Ready,
     *,
     recorder: Recorder,
     tracker: tracking.Tracker,

@@ -23,17 +23,19 @@ ORDER = {
         "records",
         "storage",
         "sampling",
+        "attributes",
         "study",
         "scheduling",
-        "cluster",
-        "preparation",
-        "interrupt",
         "trial",
         "outbox",
         "tracking",
         "recording",
         "progress",
         "report",
+        "interrupt",
+        "cluster",
+        "preparation",
+        "tuning",
         "sweep",
         "run",
     ],
@@ -62,12 +64,12 @@ ORDER = {
 
 # The only files that may import a library.
 OWNERS = {
-    "optuna": {"sweeps/study.py", "sweeps/storage.py", "sweeps/sampling.py", "sweeps/report.py"},
+    "optuna": {"sweeps/study.py", "sweeps/storage.py", "sweeps/sampling.py", "sweeps/attributes.py"},
     "mlflow": {"sweeps/tracking.py"},
     "rich": {"sweeps/progress.py"},
     "ray": {
         f"sweeps/{name}.py"
-        for name in ("cluster", "preparation", "scheduling", "trial", "recording", "sweep")
+        for name in ("scheduling", "trial", "recording", "cluster", "preparation", "tuning", "sweep")
     },
     "ruamel": {"wgangp/settings_file.py"},
 }

@@ -33,7 +33,7 @@ class SettingsFile:
     overrides: Mapping[Key, str] = field(default_factory=dict)
 
     def where(self, *key: str | int) -> str:
-        """Where `key`, or the innermost part of it that is written down, stands: `gp.yaml:9` or `--set a.b=1`."""
+        """Where `key`, or the innermost part of it that is written, stands: `gp.yaml:9` or `--set a.b=1`."""
         for length in range(len(key), 0, -1):
             if key[:length] in self.overrides:
                 return f"--set {self.overrides[key[:length]]}"
@@ -82,11 +82,11 @@ def parse(text: str, *, name: str, overrides: Iterable[str] = ()) -> SettingsFil
 
 
 def dump(values: Mapping[str, Any], path: Path, *, comment: str = "") -> None:
-    """Write `values` as YAML under a `# comment`, aside first and renamed, so that no half file is ever seen."""
+    """Write `values` as YAML under a `# comment`, aside first and renamed: no half file is ever seen."""
     aside = path.with_name(f".{path.name}.new")
     with aside.open("w", encoding="utf-8") as stream:
         stream.writelines(f"# {line}\n" for line in comment.splitlines())
-        yaml = YAML(typ="safe", pure=True)
+        yaml: Any = YAML(typ="safe", pure=True)
         yaml.default_flow_style = False
         yaml.sort_base_mapping_type_on_output = False  # keep the order of the models, a person reads this
         yaml.dump(dict(values), stream)
