@@ -1,7 +1,6 @@
 """What a person sees: a live table in a terminal, plain lines elsewhere, the ranking at the end."""
 
 import math
-import time
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -35,11 +34,9 @@ class View:
             self._said = line
             self.print(f"  {line} ...")
 
-    def begin(self, *, name: str, wanted: int, budget_kimg: float) -> None:
-        """Trials start: from here on `tick` and `refresh` show them."""
-        self._name, self._wanted, self._budget = name, wanted, budget_kimg
-        self._began = time.monotonic()
-        self._kimg_before: float | None = None
+    def begin(self, *, name: str, wanted: int, budget_kimg: float, cores: float) -> None:
+        """Trials start, on `cores` CPUs together: from here on `update` and `tick` show them."""
+        self._name, self._wanted, self._budget, self._cores = name, wanted, budget_kimg, cores
         self._records: list[TrialRecord] = []
         self._running: list[str] = []
         if self._console.is_terminal:
@@ -49,8 +46,6 @@ class View:
     def update(self, records: list[TrialRecord], running: list[str]) -> None:
         """The state of all trials; redraws the table."""
         self._records, self._running = records, running
-        if self._kimg_before is None:
-            self._kimg_before = sum(record.kimg for record in records)
         if self._live:
             self._live.update(self._table(), refresh=True)
 
@@ -95,19 +90,18 @@ class View:
         return f"{ended} of {self._wanted} ended" + (f", about {_duration(left)} left" if left else "")
 
     def _seconds_left(self) -> float | None:
-        """From the speed since this start and what trials like those so far will still need."""
-        done = sum(record.kimg for record in self._records) - (self._kimg_before or 0)
-        if done <= 0:
+        """What trials like those so far will still need, at the speed of those so far."""
+        kimg = sum(record.kimg for record in self._records)
+        if not kimg:
             return None
         searched = [record.kimg for record in self._records if record.ending and not record.baseline]
         typical = sum(searched) / len(searched) if searched else self._budget
         left = typical * max(0, self._wanted - len(self._records))
         for record in self._records:
             if not record.ending:
-                left += max(
-                    0.0, (self._budget if record.baseline else max(typical, record.kimg)) - record.kimg
-                )
-        return left * (time.monotonic() - self._began) / done
+                goal = self._budget if record.baseline else max(typical, record.kimg)
+                left += max(0.0, goal - record.kimg)
+        return left * sum(record.core_seconds for record in self._records) / kimg / self._cores
 
     def _table(self) -> Group:
         table = Table(box=None, pad_edge=False, header_style="bold")

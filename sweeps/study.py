@@ -125,6 +125,13 @@ class SweepStudy:
         for dropped, _ in before[1:]:
             shutil.rmtree(self.folder.path / dropped, ignore_errors=True)
 
+    def drop_unrecorded_checkpoints(self) -> None:
+        """Delete what was being saved as an attempt died; nothing may be running."""
+        recorded = {path for record in self.records() for path in record.checkpoints}
+        for path in self.folder.trials.glob("*/t*/checkpoint_*"):
+            if path not in recorded:
+                shutil.rmtree(path, ignore_errors=True)
+
     def end(self, label: str) -> Ending:
         """Tell Optuna how the trial ended, by the ending its last report was answered with."""
         trial = self._live.pop(label)

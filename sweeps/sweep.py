@@ -113,6 +113,7 @@ def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials:
             ray.get(ready.preparation.freeze.remote(str(folder.features)))
         sweep_id = _sweep_id(folder)
         study = SweepStudy(folder, space, sweep_id=sweep_id, trials=trials)
+        study.drop_unrecorded_checkpoints()
         outbox = Outbox(folder.outbox)
         recorder = Recorder(study, outbox)
         recorder.begin_sweep(tags=_provenance(ready.facts), files=[folder.space.name])
@@ -126,6 +127,7 @@ def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials:
             tune_trials(folder, space, ready, study=study, recorder=recorder, view=view)
         except Interrupted:
             interrupted = True
+        study.drop_unrecorded_checkpoints()
         result = SweepResult(folder, study.final_records(), interrupted)
         _finish(result, study, ready, recorder=recorder, tracker=tracker, view=view, uri=uri)
         return result

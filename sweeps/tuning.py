@@ -37,7 +37,12 @@ def tune_trials(
     }
     bundle = {"CPU": resources.cpus} | ({"GPU": resources.gpus} if resources.gpus else {})
     searcher = StudySearcher(study)
-    view.begin(name=folder.name, wanted=study.trials_wanted, budget_kimg=space.base.budget_kimg)
+    view.begin(
+        name=folder.name,
+        wanted=study.trials_wanted,
+        budget_kimg=space.base.budget_kimg,
+        cores=ready.capacity * resources.cpus,
+    )
     tuner = tune.Tuner(
         tune.with_resources(
             tune.with_parameters(SweepTrial, shared=shared), tune.PlacementGroupFactory([bundle])

@@ -34,7 +34,7 @@ GRID_IMAGES = 64
 
 _SHAPES_KEPT = 3
 _CHUNK_SECONDS = 0.5  # of training between two looks at signals
-_FIRST_CHUNK = 4  # generator steps, until the speed is known
+_FIRST_CHUNK = 1  # generator steps, until the speed is known
 
 _VERSION = 1  # of what a checkpoint holds
 # A checkpoint fits a run that has these settings in common with it.
@@ -179,8 +179,11 @@ class Trainer:
         facts, replicas = self._prepared.facts, self._strategy.num_replicas_in_sync
         step_kimg = config.n_critic * config.batch_size / 1000
         problems = []
-        if config.dataset != facts["dataset"] or config.split_seed != facts["split_seed"]:
-            problems.append(f"dataset: must be what was prepared, {facts['dataset']}, got {config.dataset}.")
+        for name in ("dataset", "split_seed"):
+            if getattr(config, name) != facts[name]:
+                problems.append(
+                    f"{name}: must be what was prepared, {facts[name]}, got {getattr(config, name)}."
+                )
         if config.batch_size % replicas:
             problems.append(f"batch_size: must divide by the {replicas} replicas, got {config.batch_size}.")
         if config.batch_size > len(self._prepared.images):

@@ -1,0 +1,189 @@
+"""Real sweeps, started as a user starts them and looked at from outside."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import optuna
+import psutil
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import Run
+from optuna.trial import FrozenTrial
+
+HERE = Path(__file__).resolve().parent
+METRICS = (
+    "fid",
+    "best_fid",
+    "critic_loss",
+    "generator_loss",
+    "wasserstein",
+    "gradient_penalty",
+    "gradient_norm",
+    "heldout_gap",
+)
+PATIENCE = 240
+"""Seconds after which a sweep of the tests hangs."""
+
+
+class Sweep:
+    """One sweep folder under `out`, and the processes that work on it."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.folder = out / "digits-0001"
+        self.output = ""
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        """Start the command line; `lines` reads what it prints."""
+        self.facts_file = self.out / "facts.json"
+        command = [
+            sys.executable,
+            str(HERE / "driver.py"),
+            str(self.facts_file),
+            *arguments,
+            "--out",
+            str(self.out),
+        ]
+        environment = {key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"}
+        return subprocess.Popen(
+            command,
+            cwd=self.out,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def run(self, *arguments: str) -> int:
+        """Run to the end; the exit status."""
+        process = self.start(*arguments)
+        self.output, _ = process.communicate(timeout=PATIENCE)
+        return process.returncode
+
+    def run_until(
+        self, seen: Callable[[str], bool], then: Callable[[psutil.Process], Any], *arguments: str
+    ) -> int:
+        """Run; at the first line that `seen` accepts call `then` with the process; the exit status."""
+        process = self.start(*arguments)
+        assert process.stdout is not None
+        self.output, done = "", False
+        for line in process.stdout:
+            self.output += line
+            if not done and seen(line):
+                then(psutil.Process(process.pid))
+                done = True
+        assert done, f"the moment never came:\n{self.output}"
+        return process.wait(timeout=PATIENCE)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return json.loads(self.facts_file.read_text())
+
+    def trials(self) -> dict[str, FrozenTrial]:
+        """Optuna's current trial of each label, read from the journal."""
+        storage = optuna.storages.JournalStorage(
+            optuna.storages.journal.JournalFileBackend(str(self.folder / "study.log"))
+        )
+        (study,) = storage.get_all_studies()
+        trials = storage.get_all_trials(study._study_id)
+        replaced = {trial.user_attrs.get("retry_of") for trial in trials}
+        assert all(trial.state.is_finished() for trial in trials if trial.number in replaced)
+        return {t.user_attrs["label"]: t for t in trials if t.number not in replaced}
+
+    def client(self) -> MlflowClient:
+        return MlflowClient(tracking_uri=f"sqlite:///{self.out / 'mlflow.db'}")
+
+    def runs(self) -> tuple[Run, dict[str, Run]]:
+        """The parent run, and the child run of each label."""
+        client = self.client()
+        (experiment,) = [found for found in client.search_experiments() if found.name != "Default"]
+        found = client.search_runs([experiment.experiment_id], max_results=1000)
+        assert not client.search_runs(["0"])
+        (parent,) = [run for run in found if "trial" not in run.data.tags]
+        children = [run for run in found if "trial" in run.data.tags]
+        assert all(run.data.tags["mlflow.parentRunId"] == parent.info.run_id for run in children)
+        by_label = {run.data.tags["trial"]: run for run in children}
+        assert len(by_label) == len(children)
+        return parent, by_label
+
+    def assert_everything_agrees(self) -> None:
+        """Study, MLflow and disk tell the same of every trial, each value once."""
+        client = self.client()
+        trials, (_, runs) = self.trials(), self.runs()
+        assert trials.keys() == runs.keys()
+        for label, trial in trials.items():
+            attrs, run = trial.user_attrs, runs[label]
+            ticks = {int(key[5:]): value for key, value in attrs.items() if key.startswith("tick_")}
+            assert list(ticks) == list(range(1, len(ticks) + 1))
+            for name in (
+                "fid",
+                "critic_loss",
+                "generator_loss",
+                "wasserstein",
+                "heldout_gap",
+                "gradient_norm",
+            ):
+                rows = [(row.step, row.value) for row in client.get_metric_history(run.info.run_id, name)]
+                assert sorted(rows) == [(tick["images_seen"], tick[name]) for tick in ticks.values()], (
+                    label,
+                    name,
+                )
+            pictures = {
+                file.path.split("+step+")[1].split("+")[0]
+                for file in client.list_artifacts(run.info.run_id, "images")
+                if file.path.endswith(".png")
+            }
+            assert pictures == {str(tick["images_seen"]) for tick in ticks.values()}
+            assert run.data.tags["outcome"] == attrs["ending"][0]
+            assert run.data.tags["attempt"] == str(attrs["attempt"])
+            assert {name: run.data.params[name] for name in trial.params} == {
+                name: str(value) for name, value in trial.params.items()
+            }
+            checkpoints = sorted((self.folder / "trials").glob(f"*/{label}*/checkpoint_*"))
+            assert {str(path.relative_to(self.folder)) for path in checkpoints} == {
+                path for path, _ in attrs["checkpoints"]
+            }
+            assert len(checkpoints) <= 2
+
+
+@pytest.fixture
+def kill_worker() -> Callable[[psutil.Process], None]:
+    """Kills one training process of a driver with -9."""
+
+    def kill(driver: psutil.Process) -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            for child in driver.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    if "SweepTrial" in " ".join(child.cmdline()):
+                        child.kill()
+                        return
+        raise AssertionError("no worker is training")
+
+    return kill
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Features are made once for all sweeps of the tests."""
+    path = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WGANGP_CACHE", str(path))
+        yield path
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, cache: Path) -> Sweep:
+    return Sweep(tmp_path)
+
+
+@pytest.fixture
+def space() -> str:
+    return str(HERE / "digits.yaml")

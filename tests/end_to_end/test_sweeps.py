@@ -1,0 +1,111 @@
+"""Three real sweeps: to the end, interrupted and resumed, with a worker killed."""
+
+import json
+from collections import Counter
+from typing import Any
+
+from optuna.trial import TrialState
+
+from wgangp.settings_file import read
+
+
+def outcomes(sweep: Any) -> dict[str, str]:
+    return {label: trial.user_attrs["ending"][0] for label, trial in sweep.trials().items()}
+
+
+def test_a_sweep_runs_to_the_end_and_everything_agrees(sweep: Any, space: str) -> None:
+    assert sweep.run("--space", space) == 0, sweep.output
+    trials, (parent, runs) = sweep.trials(), sweep.runs()
+
+    sweep.assert_everything_agrees()
+    ended = outcomes(sweep)
+    assert list(ended) == [f"t{number:03d}" for number in range(1, 9)]
+    assert ended["t001"] == "complete" and trials["t001"].user_attrs["baseline"]
+    assert runs["t001"].data.tags["baseline"] == "True"
+    assert Counter(ended.values())["pruned"] >= 1
+    for label, trial in trials.items():
+        expected = TrialState.COMPLETE if ended[label] == "complete" else TrialState.PRUNED
+        assert trial.state == expected
+        assert runs[label].info.status == "FINISHED"
+
+    best = min((t for t in trials.values() if t.state == TrialState.COMPLETE), key=lambda t: t.value)
+    label = best.user_attrs["label"]
+    assert parent.info.status == "FINISHED"
+    assert parent.data.tags["best_trial"] == label
+    assert parent.data.metrics["best_fid"] == best.value
+    assert parent.data.tags["git_commit"] and parent.data.tags["version_tensorflow"]
+    winner = read(sweep.folder / "best.yaml").values
+    assert winner["from"]["trial"] == label
+    assert {name: winner[name] for name in best.params} == best.params
+    assert label in (sweep.folder / "report.md").read_text()
+    scores = json.loads((sweep.folder / "best" / "scores.json").read_text())
+    # Fresh noise is another draw of the same generator: close to the score, and not the same.
+    assert scores["fid_fresh"] != best.value
+    assert abs(scores["fid_fresh"] - best.value) < 0.5 * best.value
+
+    (state,) = (sweep.folder / "trials" / "001").glob("experiment_state-*.json")
+    workers = Counter(
+        json.loads(metadata)["last_result"]["pid"] if "last_result" in metadata else None
+        for _, metadata in json.loads(state.read_text())["trial_data"]
+    )
+    assert max(workers.values()) > 1, "no worker took a second trial"
+    assert sweep.facts["tensorflow"] is False
+    assert sweep.facts["peak_bytes"] < 600e6
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(sweep: Any, space: str) -> None:
+    def third_tick(line: str) -> bool:
+        return line.startswith(("t001  18", "t002  18"))
+
+    status = sweep.run_until(third_tick, lambda driver: driver.terminate(), "--space", space)
+    assert status == 130, sweep.output
+    assert f"--resume {sweep.folder}" in sweep.output
+    before = sweep.trials()
+    parent, runs = sweep.runs()
+    assert parent.info.status == "KILLED"
+    live = [label for label, trial in before.items() if trial.state == TrialState.RUNNING]
+    assert live and {runs[label].info.status for label in live} == {"KILLED"}
+    assert {runs[label].data.tags["outcome"] for label in live} == {"interrupted"}
+
+    assert sweep.run("--resume", "digits-0001") == 0, sweep.output
+    sweep.assert_everything_agrees()
+    after = sweep.trials()
+    assert len(after) == 8
+    for label in live:
+        assert after[label].number == before[label].number
+        assert after[label].user_attrs["attempt"] == 2
+        done = [key for key in before[label].user_attrs if key.startswith("tick_")]
+        assert {key: after[label].user_attrs[key] for key in done} == {
+            key: before[label].user_attrs[key] for key in done
+        }
+    parent_after, runs_after = sweep.runs()
+    assert parent_after.info.run_id == parent.info.run_id
+    assert {label: runs_after[label].info.run_id for label in runs} == {
+        label: run.info.run_id for label, run in runs.items()
+    }
+    assert {run.info.status for run in (parent_after, *runs_after.values())} == {"FINISHED"}
+
+
+def test_a_killed_worker_costs_one_trial_and_resume_mends_it(
+    sweep: Any, space: str, kill_worker: Any
+) -> None:
+    status = sweep.run_until(
+        lambda line: line.startswith("t001  6"), kill_worker, "--space", space, "--set", "sweep.retries=0"
+    )
+    assert status == 1, sweep.output
+    ended = outcomes(sweep)
+    (failed,) = [label for label, outcome in ended.items() if outcome == "failed"]
+    assert len(ended) == 8
+    assert sweep.trials()[failed].state == TrialState.FAIL
+    _, runs = sweep.runs()
+    assert runs[failed].info.status == "FAILED"
+    assert "died" in runs[failed].data.tags["reason"]
+    sweep.assert_everything_agrees()
+
+    others = {label: runs[label].info.end_time for label in runs if label != failed}
+    assert sweep.run("--resume", "digits-0001") == 0, sweep.output
+    assert "failed" not in outcomes(sweep).values()
+    sweep.assert_everything_agrees()
+    _, runs_after = sweep.runs()
+    assert runs_after[failed].info.run_id == runs[failed].info.run_id
+    assert {label: runs_after[label].info.end_time for label in others} == others

@@ -1,0 +1,122 @@
+"""What the tests of sweeps share: a space of nine ticks, its study on a real journal, curves to play."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweeps import space_file
+from sweeps.folder import SweepFolder
+from sweeps.records import Ending, Metrics, TrialRecord
+from sweeps.space import Space
+from sweeps.study import SweepStudy
+from wgangp import settings_file
+
+SPACE = """\
+search:
+  gp_weight: {type: float, low: 0.1, high: 100, log: true}
+  n_critic: {type: int, low: 1, high: 8}
+train: {dataset: digits, tick_kimg: 1, budget_kimg: 9}
+pruner: {first_rung_kimg: 1, reduction_factor: 3}
+sampler: {n_startup_trials: 3}
+sweep: {trials: 6, retries: 1, seed: 0}
+"""
+BUDGET = 9
+
+MakeSpace = Callable[..., Space]
+OpenStudy = Callable[..., SweepStudy]
+
+
+@pytest.fixture(scope="session")
+def make_space() -> MakeSpace:
+    """Makes the space of nine ticks, compared at 1, 3 and 9, with these overrides."""
+
+    def make_space(*overrides: str) -> Space:
+        file = settings_file.parse(SPACE, name="gp.yaml", overrides=overrides)
+        return space_file.check(file, default_name="gp")
+
+    return make_space
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SweepFolder:
+    path = tmp_path / "runs" / "gp-0001"
+    path.mkdir(parents=True)
+    return SweepFolder(path)
+
+
+@pytest.fixture
+def open_study(folder: SweepFolder, make_space: MakeSpace) -> OpenStudy:
+    """Opens the study in `folder`, as each start of a sweep does."""
+
+    def open_study(*overrides: str, trials: int | None = None) -> SweepStudy:
+        return SweepStudy(folder, make_space(*overrides), sweep_id="gp-0001-abcd", trials=trials)
+
+    return open_study
+
+
+@pytest.fixture(scope="session")
+def measured() -> Callable[..., Metrics]:
+    """Makes the metrics of a tick: 1 kimg and 10 core-seconds each."""
+
+    def measured(fid: float, tick: int, **more: float) -> Metrics:
+        return {"fid": fid, "core_seconds": 10.0 * tick, "images_seen": 1000 * tick} | more
+
+    return measured
+
+
+@pytest.fixture(scope="session")
+def play(measured: Callable[..., Metrics]) -> Callable[..., Ending | None]:
+    """Reports a curve of FIDs for a trial until it is to end; the answer to the last report."""
+
+    def play(study: SweepStudy, label: str, *curve: float, first: int = 1) -> Ending | None:
+        answer = None
+        for tick, fid in enumerate(curve, start=first):
+            said = Ending("complete") if tick == BUDGET else None
+            answer = study.report(label, tick=tick, metrics=measured(fid, tick), ending=said)
+            if answer:
+                break
+        return answer
+
+    return play
+
+
+@pytest.fixture
+def save(folder: SweepFolder) -> Callable[..., Path]:
+    """Saves a checkpoint as Ray does and records it in the study."""
+
+    def save(study: SweepStudy, label: str, tick: int, *, start: int = 1) -> Path:
+        path = folder.trials / f"{start:03d}" / label / f"checkpoint_{tick:06d}"
+        path.mkdir(parents=True, exist_ok=True)
+        study.add_checkpoint(label, path=path, tick=tick)
+        return path
+
+    return save
+
+
+@pytest.fixture(scope="session")
+def make_record(measured: Callable[..., Metrics]) -> Callable[..., TrialRecord]:
+    """Makes the record of a trial from its outcome and its FIDs, `seconds` of a core per tick."""
+
+    def make_record(
+        label: str, outcome: str, fids: Sequence[float], *, seconds: float = 10, **changes: Any
+    ) -> TrialRecord:
+        return TrialRecord(
+            **{
+                "label": label,
+                "params": {"gp_weight": 0.7612, "n_critic": 3},
+                "baseline": False,
+                "attempt": 1,
+                "ending": Ending(outcome) if outcome else None,
+                "last_error": "",
+                "ticks": {
+                    tick: measured(fid, tick, core_seconds=seconds * tick)
+                    for tick, fid in enumerate(fids, start=1)
+                },
+                "checkpoints": [],
+            }
+            | changes
+        )
+
+    return make_record
