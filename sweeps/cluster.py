@@ -70,30 +70,32 @@ def cluster() -> Iterator[Cluster]:
         "configure_logging": False,
         "logging_level": logging.ERROR,
     }
-    if address:
-        ray.init(address=address, runtime_env={"env_vars": WORKERS}, **common)
-        scratch = None
-    else:
-        os.environ.update(WORKERS)
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(20))
-        os.environ.setdefault("RAY_worker_niceness", "5")
-        scratch = _scratch()
-        ray.init(address="local", include_dashboard=False, _temp_dir=str(scratch), **common)
-    try:
+    with contextlib.ExitStack() as after:
+        if address:
+            after.callback(ray.shutdown)
+            ray.init(address=address, runtime_env={"env_vars": WORKERS}, **common)
+        else:
+            os.environ.update(WORKERS)
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(20))
+            os.environ.setdefault("RAY_worker_niceness", "5")
+            scratch = after.enter_context(_scratch())
+            after.callback(ray.shutdown)
+            ray.init(address="local", include_dashboard=False, _temp_dir=str(scratch), **common)
         alive = [node for node in ray.nodes() if node["Alive"]]
         if len(alive) > 1:
             raise UserError(
-                f"RAY_ADDRESS: must be a cluster of one machine, got {len(alive)}. Use this machine's."
+                f"RAY_ADDRESS: must be a cluster of one machine, got {len(alive)} machines. Unset it."
             )
         there = ray.cluster_resources()
         yield Cluster(cpus=there.get("CPU", 0), gpus=there.get("GPU", 0))
-    finally:
-        ray.shutdown()
-        if scratch:
-            shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _scratch() -> Path:
-    """A folder for Ray's session; its sockets allow no long path."""
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for Ray's session, gone afterwards; its sockets allow no long path."""
     base = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix="gp-sweep-", dir=base if len(base) < 30 else "/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="gp-sweep-", dir=base if len(base) < 30 else "/tmp"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

@@ -180,7 +180,7 @@ def test_a_sweep_may_grow_and_change_nothing_else() -> None:
     frozen = parsed(ALL_KINDS)
     space_file.check_unchanged(parsed(ALL_KINDS, "sweep.trials=40"), frozen)
 
-    changes = ["search.gp_weight.high=50", "train.width=8", "sweep.seed=1", "enqueue=[]"]
+    changes = ["search.gp_weight.high=50", "sweep.seed=1", "train.width=8", "enqueue=[]"]
     with pytest.raises(UserError) as caught:
         space_file.check_unchanged(parsed(ONE, *changes), parsed(ONE))
 
@@ -189,8 +189,8 @@ def test_a_sweep_may_grow_and_change_nothing_else() -> None:
         for where, there, here in [
             ("--set search.gp_weight.high=50: search.gp_weight.high", "100.0", "50.0"),
             ("gp.yaml:2: enqueue[0].gp_weight", "1", "nothing"),
-            ("--set sweep.seed=1: sweep.seed", "0", "1"),
             ("--set train.width=8: train.width", "16", "8"),
+            ("--set sweep.seed=1: sweep.seed", "0", "1"),
         ]
     ] + ["Start a new sweep to change settings; only --trials can grow."]
 

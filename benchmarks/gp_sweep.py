@@ -1,0 +1,90 @@
+"""What `gp.yaml` finds and costs, for several sweep seeds, against the published defaults in the same sweeps.
+
+    .venv/bin/python benchmarks/gp_sweep.py --seeds 0 1 2
+
+Each sweep is the command of the README with an empty cache. Figures are read from what it left behind;
+memory is sampled four times a second.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from sweeps import space_file  # noqa: E402
+from sweeps.folder import SweepFolder  # noqa: E402
+from sweeps.records import winner  # noqa: E402
+from sweeps.study import SweepStudy  # noqa: E402
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--space", default="gp.yaml")
+    parser.add_argument("--out", type=Path, help="keep the sweeps here (default: a folder that is removed)")
+    options = parser.parse_args()
+    print(
+        f"{'seed':>4} {'wall s':>7} {'best FID':>9} {'fresh':>7} {'(10,5)':>7} {'times':>6} {'(10,1)':>7}"
+        f" {'sure':>5} {'classes':>8} {'startup s':>10} {'driver MB':>10} {'worker MB':>10}",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        for seed in options.seeds:
+            print(_row(seed, options.space, (options.out or Path(scratch)) / f"seed-{seed}"), flush=True)
+
+
+def _row(seed: int, space: str, out: Path) -> str:
+    command = [sys.executable, str(ROOT / "sweeps" / "run.py"), "--space", space, "--out", str(out)]
+    began = time.monotonic()
+    process = subprocess.Popen([*command, "--set", f"sweep.seed={seed}"], stdout=subprocess.DEVNULL)
+    driver_bytes = worker_bytes = 0
+    while process.poll() is None:
+        driver, worker = _memory(process.pid)
+        driver_bytes, worker_bytes = max(driver, driver_bytes), max(worker, worker_bytes)
+        time.sleep(0.25)
+    wall = time.monotonic() - began
+    assert process.returncode == 0, f"the sweep exited {process.returncode}"
+
+    (path,) = (path.parent for path in out.glob("*/space.yaml"))
+    folder = SweepFolder(path)
+    with folder.locked():
+        study = SweepStudy(folder, space_file.load(folder.space), sweep_id=(path / "id").read_text().strip())
+        records = study.final_records()
+    best = winner(records)
+    assert best is not None
+    published, two_rate = (record for record in records if record.baseline)
+    fresh = json.loads((folder.best / "scores.json").read_text())
+    startup = statistics.median(record.ticks[1]["startup_seconds"] for record in records)
+    cells = (
+        f"{seed:>4} {wall:>7.0f} {best.best_fid:>9.1f} {fresh['fid_fresh']:>7.1f} {published.best_fid:>7.1f}",
+        f"{published.best_fid / best.best_fid:>6.1f} {two_rate.best_fid:>7.1f} {fresh['sure_samples']:>5.0f}",
+        f"{fresh['classes_seen']:>8.0f} {startup:>10.2f} {driver_bytes / 1e6:>10.0f} {worker_bytes / 1e6:>10.0f}",
+    )
+    return " ".join(cells)
+
+
+def _memory(pid: int) -> tuple[int, int]:
+    """Resident bytes of the driver, and of its largest training worker."""
+    try:
+        driver = psutil.Process(pid)
+        workers = [
+            child.memory_info().rss
+            for child in driver.children(recursive=True)
+            if "SweepTrial" in " ".join(child.cmdline())
+        ]
+        return driver.memory_info().rss, max(workers, default=0)
+    except psutil.Error:
+        return 0, 0
+
+
+if __name__ == "__main__":
+    main()
