@@ -39,6 +39,12 @@ class TrainConfig(BaseModel):
     generator_lr: LearningRate = Field(1e-4, description="alpha of the generator's Adam")
     adam_beta1: float = Field(0.0, ge=0, lt=1, description="beta1 of both Adam optimizers")
     adam_beta2: float = Field(0.9, ge=0, lt=1, description="beta2 of both Adam optimizers")
+    ema_decay: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="per generator step, of the average whose images are scored; 0: no average",
+    )
     batch_size: int = Field(64, ge=1, le=65536, description="m: images per step, over all replicas (global)")
     precision: Literal["float32", "float64"] = Field("float32", description="of weights and arithmetic")
 
@@ -60,7 +66,12 @@ class TrainConfig(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _whole_ticks(self) -> "TrainConfig":
+    def _sound(self) -> "TrainConfig":
+        if self.n_critic * self.batch_size > 1000 * self.tick_kimg:
+            raise ValueError(
+                "tick_kimg must hold a generator step, n_critic x batch_size ="
+                f" {self.n_critic * self.batch_size / 1000:g} kimg, got {self.tick_kimg:g}"
+            )
         if not is_multiple(self.budget_kimg, self.tick_kimg):
             raise ValueError(
                 f"budget_kimg must be a multiple of tick_kimg ({self.tick_kimg:g}), got {self.budget_kimg:g}"

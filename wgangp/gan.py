@@ -28,6 +28,7 @@ class WganGp:
     Attributes:
         generator: z [b, latent_size] -> images [b, H, W, C] in -1..1.
         critic: images [b, H, W, C] in -1..1 -> [b, 1].
+        averaged: the generator with an exponential moving average of its weights; what is sampled and scored.
         critic_steps: critic steps since `start`.
         generator_steps: generator steps since `start`.
     """
@@ -49,19 +50,22 @@ class WganGp:
         shape: dict[str, Any] = {"image_shape": tuple(images.shape[1:]), "width": config.width}
         with strategy.scope():
             self.critic = networks.build_critic(config.architecture, **shape, dtype=self._dtype)
-            self.generator = networks.build_generator(
-                config.architecture, **shape, latent_size=config.latent_size, dtype=self._dtype
+            self.generator, self.averaged = (
+                networks.build_generator(
+                    config.architecture, **shape, latent_size=config.latent_size, dtype=self._dtype
+                )
+                for _ in range(2)
             )
             self._gp_weight = self._setting(self._dtype)
             self._n_critic = self._setting("int64")
             self._seed = self._setting("int64")
-            self._critic_lr, self._generator_lr, self._beta1, self._beta2 = (
-                self._setting(self._dtype) for _ in range(4)
+            self._critic_lr, self._generator_lr, self._beta1, self._beta2, self._ema_decay = (
+                self._setting(self._dtype) for _ in range(5)
             )
             self._critic_adam = self._adam(self.critic, self._critic_lr)
             self._generator_adam = self._adam(self.generator, self._generator_lr)
         self._train = tf.function(self._train_steps)
-        self._sample = tf.function(self.generator, input_signature=[_any_batch(self.generator)])
+        self._sample = tf.function(self.averaged, input_signature=[_any_batch(self.averaged)])
         self._value = tf.function(self._value_of_pixels, input_signature=[_any_batch(self.critic, tf.uint8)])
         self.critic_steps = 0
         self.generator_steps = 0
@@ -75,6 +79,7 @@ class WganGp:
         with self._strategy.scope():
             networks.initialise(self.critic, seed=config.init_seed)
             networks.initialise(self.generator, seed=config.init_seed)
+            networks.initialise(self.averaged, seed=config.init_seed)
             for adam in (self._critic_adam, self._generator_adam):
                 for variable in adam.variables:
                     variable.assign(tf.zeros(variable.shape, variable.dtype))
@@ -85,6 +90,7 @@ class WganGp:
             self._generator_lr.assign(config.generator_lr)
             self._beta1.assign(config.adam_beta1)
             self._beta2.assign(config.adam_beta2)
+            self._ema_decay.assign(config.ema_decay)
         self.critic_steps = self.generator_steps = 0
         self.train(0)
 
@@ -135,8 +141,8 @@ class WganGp:
         return all(np.isfinite(w.numpy()).all() for w in weights)
 
     def generator_arrays(self) -> dict[str, np.ndarray]:
-        """Copies of the generator's weights, named by their place."""
-        return {str(i): w.numpy() for i, w in enumerate(self.generator.weights)}
+        """Copies of the averaged generator's weights, named by their place."""
+        return {str(i): w.numpy() for i, w in enumerate(self.averaged.weights)}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Copies of the networks' weights and the optimizers' variables: with the counters, the state."""
@@ -162,6 +168,7 @@ class WganGp:
     def _variables(self) -> dict[str, Any]:
         groups = {
             "generator": self.generator.weights,
+            "averaged": self.averaged.weights,
             "critic": self.critic.weights,
             "generator_adam": self._generator_adam.variables,
             "critic_adam": self._critic_adam.variables,
@@ -187,6 +194,7 @@ class WganGp:
                 critic_step += 1
             sums += self._total(self._strategy.run(self._generator_step, args=(generator_step,)))
             generator_step += 1
+            self._average()
         return sums
 
     def _critic_step(self, step: tf.Tensor) -> tf.Tensor:
@@ -217,6 +225,11 @@ class WganGp:
             loss = losses.generator_loss(self.critic, self.generator(z), m=self._m)
         _apply(self._generator_adam, tape.gradient(loss, self.generator.trainable_variables), self.generator)
         return tf.stack([*[tf.zeros([], self._dtype)] * len(losses.CriticTerms._fields), loss])
+
+    def _average(self) -> None:
+        """Move the averaged weights towards the generator's; a decay of 0 makes them equal."""
+        for average, weight in zip(self.averaged.weights, self.generator.weights, strict=True):
+            average.assign(self._ema_decay * average + (1 - self._ema_decay) * weight)
 
     def _noise(self, purpose: Purpose, step: tf.Tensor) -> tf.Tensor:
         shape = [self._m, self._latent_size]

@@ -5,6 +5,8 @@ import pytest
 from sweeps.space import Space
 from wgangp.errors import UserError
 
+LONG_TICKS = ("train.tick_kimg=90", "train.budget_kimg=90", "pruner.first_rung_kimg=90")
+"""Large batches fit into these."""
 ROOMY = {"train_images": 1000, "cpus": 64, "gpus": 8}
 
 
@@ -17,7 +19,15 @@ ROOMY = {"train_images": 1000, "cpus": 64, "gpus": 8}
         (["pruner.first_rung_kimg=null"], [1, 3, 9]),
         (["pruner.first_rung_kimg=9"], [9]),
         (["pruner.name=none"], []),
-        (["train.tick_kimg=0.1", "train.budget_kimg=0.9", "pruner.first_rung_kimg=0.3"], [3, 9]),
+        (
+            [
+                "train.batch_size=8",
+                "train.tick_kimg=0.1",
+                "train.budget_kimg=0.9",
+                "pruner.first_rung_kimg=0.3",
+            ],
+            [3, 9],
+        ),
     ],
 )
 def test_rungs_are_ticks_within_the_budget(
@@ -75,7 +85,11 @@ def test_replicas_follow_from_strategy_and_devices(
             ["train.batch_size: must be at most the 1000 training images, got 1001; use a smaller batch"],
         ),
         (
-            ["resources.strategy=mirrored", "resources.cpus=2", "search.batch_size={type: int, low: 32, high: 64}"],
+            [
+                "resources.strategy=mirrored",
+                "resources.cpus=2",
+                "search.batch_size={type: int, low: 32, high: 64}",
+            ],
             {},
             ["search.batch_size: must divide by the 2 replicas of a trial, got 33"],
         ),
@@ -83,7 +97,8 @@ def test_replicas_follow_from_strategy_and_devices(
             ["search.batch_size={type: categorical, choices: [64, 1024, 2048]}"],
             {},
             [
-                f"search.batch_size: must be at most the 1000 training images, got {size}; use a smaller batch"
+                "search.batch_size: must be at most the 1000 training images,"
+                f" got {size}; use a smaller batch"
                 for size in (1024, 2048)
             ],
         ),
@@ -108,7 +123,8 @@ def test_replicas_follow_from_strategy_and_devices(
 def test_what_does_not_fit_data_or_cluster_is_said_all_at_once(
     make_space: Callable[..., Space], overrides: list[str], there: dict[str, int], said: list[str]
 ) -> None:
-    problems = make_space(*overrides).problems_when_prepared(**{**ROOMY, **there})  # type: ignore[arg-type]
+    space = make_space(*LONG_TICKS, *overrides)
+    problems = space.problems_when_prepared(**{**ROOMY, **there})  # type: ignore[arg-type]
 
     assert len(problems) == len(said)
     for problem, sentence in zip(problems, said, strict=True):
@@ -117,7 +133,7 @@ def test_what_does_not_fit_data_or_cluster_is_said_all_at_once(
 
 @pytest.mark.xfail(strict=True, reason="the second value of a range may also be its last")
 def test_a_batch_size_that_does_not_fit_is_said_once(make_space: Callable[..., Space]) -> None:
-    space = make_space("search.batch_size={type: int, low: 512, high: 1024, step: 512}")
+    space = make_space(*LONG_TICKS, "search.batch_size={type: int, low: 512, high: 1024, step: 512}")
 
     assert len(space.problems_when_prepared(**ROOMY)) == 1  # type: ignore[arg-type]
 

@@ -20,7 +20,7 @@ search:
 enqueue:
   - {gp_weight: 10, n_critic: 5, critic_lr: 0.3, prune: true}
   - {critic_lr: 1, precision: float64, init_seed: 3}
-train: {adam_beta2: 9e-1, tick_kimg: 0.1, budget_kimg: 0.9}
+train: {batch_size: 8, adam_beta2: 9e-1, tick_kimg: 0.1, budget_kimg: 0.9}
 pruner: {first_rung_kimg: 0.3}
 """
 ONE = """\
@@ -31,9 +31,7 @@ train: {width: 16}
 
 
 def parsed(text: str, *overrides: str) -> Space:
-    return space_file.check(
-        settings_file.parse(text, name="gp.yaml", overrides=overrides), default_name="gp"
-    )
+    return space_file.check(settings_file.parse(text, name="gp.yaml", overrides=overrides), default_name="gp")
 
 
 def test_the_spaces_that_ship_load() -> None:
@@ -104,6 +102,7 @@ def test_a_searched_setting_left_out_of_a_baseline_takes_its_default() -> None:
         ("gp_weight", True, False),
         ("gp_weight", "1", False),
         ("critic_lr", 0.7, True),
+        ("critic_lr", 0.1, True),
         ("critic_lr", 1, True),
         ("critic_lr", 0.75, False),
         ("n_critic", 5, True),

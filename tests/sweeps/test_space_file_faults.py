@@ -36,6 +36,22 @@ def test_a_wrong_field_hides_no_other_mistake() -> None:
     assert [problem.split(": ")[1] for problem in said] == ["train.widht", "train", "pruner.first_rung_kimg"]
 
 
+@pytest.mark.xfail(strict=True, reason="rules between fields see the defaults of searched fields only")
+def test_a_search_that_offers_what_no_trial_can_be_given_is_refused() -> None:
+    text = "search: {n_critic: {type: int, low: 1, high: 100}}\ntrain: {tick_kimg: 1, batch_size: 64}"
+
+    assert mistakes(text)[0].startswith("gp.yaml:1: search.n_critic")  # 6.4 kimg do not fit into a tick
+
+
+@pytest.mark.xfail(
+    raises=UserError, strict=True, reason="rules between fields see defaults no trial is given"
+)
+def test_a_default_that_is_searched_over_is_no_mistake() -> None:
+    text = "search: {n_critic: {type: int, low: 1, high: 2}}\ntrain: {tick_kimg: 0.2, budget_kimg: 2}"
+
+    space_file.check(settings_file.parse(text, name="gp.yaml"), default_name="gp")
+
+
 @pytest.mark.xfail(strict=True, reason="the lines of what an override replaced are still looked up")
 def test_a_mistake_inside_an_override_is_laid_to_the_override() -> None:
     override = "search.gp_weight={type: float, low: -1, high: 100}"

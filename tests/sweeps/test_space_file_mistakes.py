@@ -191,7 +191,8 @@ enqueue:
             "gp.yaml:7: enqueue[1].critic_lr: is left out and its default is outside the search,"
             f" got 0.0001; {INSIDE}",
             "gp.yaml:8: enqueue[2].prune: must be true or false, got 1",
-            "gp.yaml:8: enqueue[2].width: is not searched; a baseline gives values for searched settings only.",
+            "gp.yaml:8: enqueue[2].width: is not searched;"
+            " a baseline gives values for searched settings only.",
             "gp.yaml:9: enqueue[3]: must be `setting: value` pairs, got 7",
         ],
     ),
@@ -220,7 +221,8 @@ enqueue:
             "gp.yaml:2: resources.strategy: must be 'auto', 'one_device' or 'mirrored', got 'tpu'",
             "gp.yaml:2: resources.cpus: must be greater than 0, got 0",
             "gp.yaml:2: resources.gpus: must be a fraction of one GPU or a whole number of GPUs, got 1.5",
-            "gp.yaml:2: resources.workers: must be 1, got 2; trials over several workers are not available yet",
+            "gp.yaml:2: resources.workers: must be 1, got 2;"
+            " trials over several workers are not available yet",
         ],
     ),
     "words whose turn has not come, numbers out of range": (

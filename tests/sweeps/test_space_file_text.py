@@ -25,7 +25,8 @@ NO_YAML: dict[str, tuple[str, str]] = {
     "an alias": ("a: &x {b: 1}\nsearch: *x", r"gp\.yaml:1: must not use YAML aliases \(\*name\); .*"),
     "an alias of itself": ("a: &x [*x]", r"gp\.yaml:1: must not use YAML aliases \(\*name\); .*"),
     "a billion laughs": (
-        "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdef", "bcdefg", strict=True)),
+        "a: &a [x, x]\n"
+        + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdef", "bcdefg", strict=True)),
         r"gp\.yaml:\d: must not use YAML aliases \(\*name\); .*",
     ),
     "deep lists": ("a: " + "[" * 1000, r"gp\.yaml: is nested too deeply for a settings file\."),

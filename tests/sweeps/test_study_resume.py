@@ -96,9 +96,28 @@ def test_a_trial_may_fail_and_be_cloned_again_and_again(open_study: OpenStudy, p
     assert (record.attempt, record.last_error, record.best_fid) == (3, "fault 3", 30)
 
 
+def test_checkpoints_that_were_never_recorded_are_deleted(
+    open_study: OpenStudy, save: Callable[..., Path]
+) -> None:
+    study = open_study()
+    study.ask()
+    kept = [save(study, "t001", 1), save(study, "t001", 2, start=2)]
+    lost = [path.with_name(f"checkpoint_00000{number}") for number, path in enumerate(kept, start=7)]
+    for path in lost:
+        path.mkdir()
+
+    again = open_study()
+    again.drop_unrecorded_checkpoints()
+    assert [path.exists() for path in (*kept, *lost)] == [True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("saved", "state", "handed_out"),
-    [([1, 2], TrialState.RUNNING, "t001"), ([2, 3], TrialState.PRUNED, "t002"), ([], TrialState.RUNNING, "t001")],
+    [
+        ([1, 2], TrialState.RUNNING, "t001"),
+        ([2, 3], TrialState.PRUNED, "t002"),
+        ([], TrialState.RUNNING, "t001"),
+    ],
 )
 def test_an_ending_is_told_at_the_next_start_only_if_its_checkpoint_was_recorded(
     open_study: OpenStudy,
@@ -126,7 +145,9 @@ def test_an_ending_is_told_at_the_next_start_only_if_its_checkpoint_was_recorded
         assert again.end("t001") == said
 
 
-@pytest.mark.xfail(strict=True, reason="the clone of a failed trial forgets what its last tick was answered with")
+@pytest.mark.xfail(
+    strict=True, reason="the clone of a failed trial forgets what its last tick was answered with"
+)
 @pytest.mark.parametrize("said", [Ending("complete"), Ending("diverged", "dead critic")])
 def test_a_trial_that_failed_after_its_last_tick_ends_as_it_was_told(
     open_study: OpenStudy, measured: Callable[..., Metrics], said: Ending
