@@ -2,43 +2,50 @@
 
 label, baseline, prune    what the trial is
 attempt, last_error       how often it was started, why the last attempt that died did
-tick_1, tick_2, ...       the metrics of each recorded tick
-ending                    [outcome, reason, tick]
+tick_1, tick_2, ...       each recorded tick: {metrics, ending: [outcome, reason] or null, prunable}
 checkpoints               [[path, tick], ...], newest first, two at most
 retry_of                  number of the failed Optuna trial this one took the place of
+
+A tick is one write, so that what was measured and how the trial was to end are there together or not at all.
 """
 
 import re
 from typing import Any
 
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from sweeps.folder import SweepFolder
-from sweeps.records import Ending, Metrics, TrialRecord
+from sweeps.records import Ending, TrialRecord
 
 
 def record_of(trial: FrozenTrial, folder: SweepFolder) -> TrialRecord:
-    """All that is known of a trial; paths in it are relative to the sweep's folder."""
+    """All that is known of a trial, with paths as they are now."""
     attrs = trial.user_attrs
     return TrialRecord(
         label=attrs["label"],
         params=trial.params,
         baseline=attrs.get("baseline", False),
         attempt=attrs.get("attempt", 0),
-        ending=ending_of(attrs),
+        ending=_ending(trial),
         last_error=attrs.get("last_error", ""),
-        ticks=ticks_of(attrs),
+        ticks={tick: value["metrics"] for tick, value in ticks_of(trial).items()},
         checkpoints=[folder.path / path for path, _ in attrs.get("checkpoints", [])],
     )
 
 
-def ending_of(attrs: dict[str, Any]) -> Ending | None:
-    """The ending, once it counts: a report writes it before its tick."""
-    outcome, reason, tick = attrs.get("ending", ("", "", None))
-    recorded = outcome == "failed" or f"tick_{tick}" in attrs
-    return Ending(outcome, reason) if outcome and recorded else None
+def ticks_of(trial: FrozenTrial) -> dict[int, dict[str, Any]]:
+    """What was written of each recorded tick, in order."""
+    found = {int(key[5:]): value for key, value in trial.user_attrs.items() if re.fullmatch(r"tick_\d+", key)}
+    return dict(sorted(found.items()))
 
 
-def ticks_of(attrs: dict[str, Any]) -> dict[int, Metrics]:
-    """The metrics of each recorded tick."""
-    return {int(key[5:]): value for key, value in attrs.items() if re.fullmatch(r"tick_\d+", key)}
+def answer_of(trial: FrozenTrial, tick: int) -> Ending | None:
+    """How the trial was to end by the report of `tick`; None: it was to go on, or there is no such tick."""
+    ending = ticks_of(trial).get(tick, {}).get("ending")
+    return Ending(*ending) if ending else None
+
+
+def _ending(trial: FrozenTrial) -> Ending | None:
+    if trial.state == TrialState.FAIL:
+        return Ending("failed", trial.user_attrs.get("last_error", ""))
+    return answer_of(trial, max(ticks_of(trial), default=0)) if trial.state.is_finished() else None

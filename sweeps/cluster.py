@@ -47,10 +47,12 @@ class Cluster:
     gpus: float
 
     def capacity(self, *, cpus: float, gpus: float, most: int | None) -> int:
-        """Trials that fit at once, each with `cpus` and `gpus`."""
+        """Trials that fit at once, each with `cpus` and `gpus`; a share of a GPU is a share of one GPU."""
         fits = int((self.cpus + 1e-9) // cpus)
-        if gpus:
-            fits = min(fits, int((self.gpus + 1e-9) // gpus))
+        if gpus >= 1:
+            fits = min(fits, int(self.gpus // gpus))
+        elif gpus:
+            fits = min(fits, int(self.gpus) * int((1 + 1e-9) // gpus))
         return min(fits, most) if most else fits
 
 

@@ -37,7 +37,7 @@ class Outbox:
 
         Args:
             trial: its label; None for the sweep.
-            tick: 1, 2, ... for what a trial measured, else 0.
+            tick: 1, 2, ... for what was measured (of a trial: its tick; of the sweep: trials ended), else 0.
             samples: a PNG that goes along.
             line: time (milliseconds), step, metrics, params, tags, files (in the sweep's folder), status.
         """
@@ -62,7 +62,14 @@ class Outbox:
 
     @property
     def sent(self) -> int:
-        return int(self._mark.read_text()) if self._mark.exists() else 0
+        """Bytes that have reached MLflow. A mark that fits no line counts as 0: sending twice is harmless."""
+        try:
+            mark = int(self._mark.read_text())
+            with self._path.open("rb") as file:
+                file.seek(mark - 1)
+                return mark if file.read(1) == b"\n" else 0
+        except (OSError, ValueError):
+            return 0
 
     def mark_sent(self, mark: int) -> None:
         """Everything before `mark` has reached MLflow."""

@@ -71,10 +71,8 @@ class Recorder(Callback):
         self._outbox.append(trial=record.label, tags=tags, status=STATUS.get(ending.outcome, "FINISHED"))
         records = self._study.records()
         best = winner(records)
-        if best and ending.outcome != "interrupted":
+        if best and ending.outcome not in STATUS:
+            answered = sum(1 for other in records if other.ending and other.ending.outcome not in STATUS)
+            self._outbox.append(tick=answered, step=answered, metrics={"best_fid": best.best_fid})
             settings = {f"best_{name}": value for name, value in best.params.items()}
-            self._outbox.append(
-                step=sum(1 for other in records if other.ending),
-                metrics={"best_fid": best.best_fid},
-                tags={"best_trial": best.label} | settings,
-            )
+            self._outbox.append(tags={"best_trial": best.label} | settings)

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 if sys.path and Path(sys.path[0] or ".").resolve() == ROOT / "sweeps":
@@ -11,6 +12,9 @@ if sys.path and Path(sys.path[0] or ".").resolve() == ROOT / "sweeps":
     )  # run as a file: Python put this folder there, and its modules would shadow others
 
 from wgangp.errors import UserError  # noqa: E402
+
+if TYPE_CHECKING:
+    from sweeps.space import Space
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.offline and not options.check:
+        raise UserError("--offline: goes with --check, which starts no trial; add --check or remove it.")
     if options.resume is not None:
         return _resume(options)
     if options.space is None:
@@ -38,17 +44,12 @@ def _run(options: argparse.Namespace) -> int:
         overrides.append(f"sweep.trials={options.trials}")
     space = space_file.load(find_space(options.space), overrides=overrides)
     tracking.tracking_uri(options.out)
-    if options.check and options.offline:
-        print(f"{space.source.name}: no mistakes found in the text.")
-        return 0
+    if options.check:
+        return _check(space, out=options.out, offline=options.offline)
     from sweeps import sweep
     from sweeps.interrupt import Interrupted
-    from sweeps.progress import View
 
     try:
-        if options.check:
-            sweep.plan(space, out=options.out, view=View())
-            return 0
         return sweep.run_sweep(space, out=options.out).exit_status
     except Interrupted:
         raise KeyboardInterrupt from None
@@ -60,6 +61,8 @@ def _resume(options: argparse.Namespace) -> int:
 
     if options.set:
         raise UserError("--set: cannot change a sweep that was started; only --trials can grow.")
+    if options.trials is not None and options.trials < 1:
+        raise UserError(f"--trials: must be at least 1, got {options.trials}.")
     if options.resume == "":
         known = folders.existing(options.out)
         print(
@@ -68,8 +71,16 @@ def _resume(options: argparse.Namespace) -> int:
         )
         return 0
     folder = folders.find(options.out, options.resume)
+    space = space_file.load(folder.space)
     if options.space:
-        space_file.check_unchanged(space_file.load(find_space(options.space)), space_file.load(folder.space))
+        space_file.check_unchanged(space_file.load(find_space(options.space)), space)
+    if options.trials is not None and options.trials < space.sweep.trials:
+        raise UserError(
+            f"--trials: must be at least the {space.sweep.trials} trials that {folder.name} was started"
+            f" with, got {options.trials}; a sweep only grows."
+        )
+    if options.check:
+        return _check(space, out=folder.out, offline=options.offline)
     from sweeps import sweep
     from sweeps.interrupt import Interrupted
 
@@ -77,6 +88,21 @@ def _resume(options: argparse.Namespace) -> int:
         return sweep.resume_sweep(folder, trials=options.trials).exit_status
     except Interrupted:
         raise KeyboardInterrupt from None
+
+
+def _check(space: "Space", *, out: Path, offline: bool) -> int:
+    if offline:
+        print(f"{space.source.name}: no mistakes found in the text.")
+        return 0
+    from sweeps import sweep
+    from sweeps.interrupt import Interrupted
+    from sweeps.progress import View
+
+    try:
+        sweep.plan(space, out=out, view=View())
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    return 0
 
 
 def find_space(name: str) -> Path:

@@ -1,12 +1,15 @@
 """The kinds of search: a range of real numbers, a range of whole numbers, a list of choices."""
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from wgangp.config import is_multiple
+from wgangp.wording import Clash, show
 
 Value = bool | int | float | str | None
+Whole = Annotated[int, Field(ge=-(2**31), le=2**31)]
+"""No setting goes further, and no sum of two of them is too large for a float."""
 
 
 class Section(BaseModel):
@@ -22,13 +25,21 @@ class Range(Section):
 
     def check(self, low: float, high: float, step: float | None) -> None:
         if low >= high:
-            raise ValueError(f"low must be below high, got {low:g} and {high:g}; swap or widen them")
+            raise Clash(
+                f"low must be below high, got {low:g} and {high:g}; swap or widen them",
+                fields=("low", "high"),
+            )
         if self.log and low <= 0:
-            raise ValueError(f"low must be above 0 with log, got {low:g}; raise it or remove log")
+            raise Clash(
+                f"low must be above 0 with log, got {low:g}; raise it or remove log", fields=("low", "log")
+            )
         if self.log and step is not None:
-            raise ValueError("log and step cannot be combined; remove one")
+            raise Clash("log and step cannot be combined; remove one", fields=("step", "log"))
         if step is not None and not is_multiple(high - low, step):
-            raise ValueError(f"high - low must be a multiple of step ({step:g}), got {high - low:g}")
+            raise Clash(
+                f"high - low must be a multiple of step ({step:g}), got {high - low:g}",
+                fields=("step", "low", "high"),
+            )
 
 
 class FloatRange(Range):
@@ -59,9 +70,9 @@ class FloatRange(Range):
 
 class IntRange(Range):
     type: Literal["int"]
-    low: int
-    high: int
-    step: int | None = Field(None, ge=1)
+    low: Whole
+    high: Whole
+    step: Annotated[Whole, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
     def _sound(self) -> "IntRange":
@@ -79,24 +90,37 @@ class IntRange(Range):
         return [self.low, self.low + (self.step or 1), self.high]
 
 
+def _plain(value: Any) -> Any:
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ValueError(f"must be a number, a word, true, false or null, got {show(value)}")
+    return value
+
+
 class Choices(Section):
     type: Literal["categorical"]
-    choices: list[Value] = Field(min_length=1)
+    choices: list[Annotated[Any, BeforeValidator(_plain)]]
 
     @field_validator("choices")
     @classmethod
     def _distinct(cls, choices: list[Value]) -> list[Value]:
-        if len({(type(choice), choice) for choice in choices}) < len(choices):
-            raise ValueError("choices must be distinct; remove the repeated one")
+        if not choices:
+            raise ValueError("must hold at least one value, got []; add the values to choose from")
+        repeated = [choice for index, choice in enumerate(choices) if _among(choice, choices[:index])]
+        if repeated:
+            raise ValueError(f"must be distinct, got {show(repeated[0])} twice; remove one")
         return choices
 
     def holds(self, value: Value) -> bool:
         """Whether a trial may be given `value`."""
-        return any(value == choice and type(value) is type(choice) for choice in self.choices)
+        return _among(value, self.choices)
 
     def ends(self) -> list[Value]:
         """The values from which a field's own range and the machine's limits are checked."""
         return self.choices
+
+
+def _among(value: Value, choices: list[Value]) -> bool:
+    return any(value == choice and type(value) is type(choice) for choice in choices)
 
 
 Searched = FloatRange | IntRange | Choices

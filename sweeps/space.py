@@ -3,15 +3,17 @@
 `space_file.load` makes one from a file; everything later reads it.
 """
 
+import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from sweeps.search import Searched, Section, Value
 from wgangp.config import Seed, TrainConfig
-from wgangp.settings_file import Key, SettingsFile
+from wgangp.settings_file import SettingsFile
 from wgangp.strategies import replica_count
+from wgangp.wording import Key, show
 
 
 class Objective(Section):
@@ -64,7 +66,14 @@ class Resources(Section):
 
 
 class Study(Section):
-    storage: Annotated[str, Field(pattern=r"^[a-z]+[a-z0-9+]*://.+")] | None = None
+    storage: str | None = None
+
+    @field_validator("storage")
+    @classmethod
+    def _database(cls, storage: str | None) -> str | None:
+        if storage is not None and not re.fullmatch(r"[a-z][a-z0-9+]*://.+", storage):
+            raise ValueError(f"must be a database such as sqlite:////home/me/study.db, got {show(storage)}")
+        return storage
 
 
 class Baseline(Section):
@@ -92,17 +101,23 @@ class Space:
 
     def config(self, params: dict[str, Value], *, init_seed: int) -> TrainConfig:
         """The complete settings of a trial. Seeds that the file leaves open follow from the sweep's seed."""
-        seeds: dict[str, Any] = {
-            "seed": self.sweep.seed,
-            "init_seed": init_seed,
-            "evaluation_seed": self.sweep.seed,
-        }
-        return TrainConfig(**(seeds | self.train | params)).resolved()
+        settings: dict[str, Any] = {"init_seed": init_seed} | self.fixed | params
+        return TrainConfig(**settings).resolved()
+
+    @property
+    def fixed(self) -> dict[str, Value]:
+        """Every setting that trials share, defaults written out (a trial has its own init_seed)."""
+        defaults = {field: info.default for field, info in TrainConfig.model_fields.items()}
+        seeds = {"seed": self.sweep.seed, "evaluation_seed": self.sweep.seed}
+        settings = defaults | seeds | self.train
+        own = {*self.search, "init_seed"} - self.train.keys()
+        return {field: value for field, value in settings.items() if field not in own}
 
     @property
     def base(self) -> TrainConfig:
-        """The fixed settings, searched fields at their defaults: budget, ticks, data."""
-        return self.config({}, init_seed=self.sweep.seed)
+        """The fixed settings (budget, ticks, data), searched fields at the first value of their search."""
+        first = {field: searched.ends()[0] for field, searched in self.search.items()}
+        return self.config(first, init_seed=self.sweep.seed)
 
     @property
     def first_rung(self) -> int:
@@ -133,7 +148,7 @@ class Space:
                 field: searched.model_dump(exclude_none=True) for field, searched in self.search.items()
             },
             "enqueue": baselines,
-            "train": self.train,
+            "train": self.fixed,
             "sampler": self.sampler.model_dump(),
             "pruner": self.pruner.model_dump(exclude_none=True),
             "sweep": self.sweep.model_dump(exclude_none=True),
@@ -165,5 +180,6 @@ class Space:
 
     def _possible(self, field: str) -> tuple[Key, list[int]]:
         if field in self.search:
-            return ("search", field), [int(value) for value in self.search[field].ends()]  # type: ignore[arg-type]
+            values = dict.fromkeys(self.search[field].ends())
+            return ("search", field), [int(value) for value in values]  # type: ignore[arg-type]
         return ("train", field), [getattr(self.base, field)]

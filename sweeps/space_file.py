@@ -4,13 +4,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
+from sweeps.baselines import check_baselines
 from sweeps.search import KINDS, Choices, FloatRange, Searched, Value
-from sweeps.space import Baseline, Objective, Pruner, Resources, Sampler, Space, Study, Sweep
-from wgangp.config import TrainConfig, field_error, is_multiple, is_searchable
+from sweeps.space import Objective, Pruner, Resources, Sampler, Space, Study, Sweep
+from wgangp.config import TrainConfig, clashes, field_error, is_multiple, is_searchable
 from wgangp.errors import UserError
-from wgangp.settings_file import Key, SettingsFile, explain, read, show, unknown
+from wgangp.settings_file import SettingsFile, explain, read
+from wgangp.wording import Key, show, unknown
 
 
 def load(path: Path, *, overrides: list[str] | None = None) -> Space:
@@ -29,12 +31,15 @@ def check_unchanged(given: Space, frozen: Space) -> None:
         UserError: with a line for each key that differs.
     """
     there, here = _flat(frozen.values()), _flat(given.values())
+    may_differ = {("sweep", "trials")}
+    if given.sweep.seed != frozen.sweep.seed:  # said once, not again for each seed that follows it
+        may_differ |= {("train", seed) for seed in ("seed", "evaluation_seed") if seed not in given.train}
     problems = [
         given.source.problem(
             key, f"must be {show(there.get(key))} as the sweep was started with, got {show(here.get(key))}"
         )
         for key in there | here
-        if there.get(key) != here.get(key) and key != ("sweep", "trials")
+        if there.get(key) != here.get(key) and key not in may_differ
     ]
     if problems:
         raise UserError(*problems, "Start a new sweep to change settings; only --trials can grow.")
@@ -69,31 +74,48 @@ def check(file: SettingsFile, *, default_name: str) -> Space:
         )
     parts: dict[str, Any] = {}
     for key, model in SECTIONS.items():
-        try:
-            parts[key] = TypeAdapter(model).validate_python(file.values.get(key) or {})
-        except ValidationError as error:
-            problems += explain(error, file, prefix=(key,), known=model.model_fields)
+        part = _part(file, (key,), model, _mapping(file, key, problems), problems)
+        if part is not None:
+            parts[key] = part
     search = _search(file, problems)
-    train = _train(file, search, problems)
-    baselines = _baselines(file, search, problems)
-    if train is not None and "pruner" in parts:
-        _check_rung(file, train, parts["pruner"], problems)
-    if "sweep" in parts and parts["sweep"].trials < len(baselines):
-        sentence = f"must be at least the {len(baselines)} baselines in enqueue, got {parts['sweep'].trials}"
-        problems.append(file.problem(("sweep", "trials"), sentence))
+    train = _train(file, problems)
+    enqueued = file.values.get("enqueue")
+    if enqueued is not None and not isinstance(enqueued, list):
+        problems.append(file.problem(("enqueue",), f"must be a list of settings, got {show(enqueued)}"))
+        enqueued = None
+    enqueued = enqueued or []
+    baselines = check_baselines(file, enqueued, search, problems)
+    _check_between(file, search, parts.get("pruner"), problems)
+    if "sweep" in parts and parts["sweep"].trials < len(enqueued):
+        sentence = f"must be at least the {len(enqueued)} baselines in enqueue, got {parts['sweep'].trials}"
+        causes: list[Key] = [("sweep", "trials"), ("enqueue",)]
+        problems.append(file.problem(("sweep", "trials"), sentence, causes=causes))
     if problems:
         raise UserError(*problems)
-    return Space(name=name, search=search, enqueue=baselines, train=train or {}, source=file, **parts)
+    return Space(name=name, search=search, enqueue=baselines, train=train, source=file, **parts)
 
 
 def _mapping(file: SettingsFile, key: str, problems: list[str]) -> dict[str, Any]:
     value = file.values.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        problems.append(file.problem((key,), f"must be `setting: value` lines, got {show(value)}"))
-        return {}
-    return value
+    if value is None or isinstance(value, dict):
+        return value or {}
+    problems.append(file.problem((key,), f"must be `setting: value` lines, got {show(value)}"))
+    return {}
+
+
+def _part(
+    file: SettingsFile, key: Key, model: type[Any], values: dict[str, Any], problems: list[str]
+) -> Any | None:
+    """A model made of `values`; unknown ones are reported and left out, so that they hide nothing else."""
+    known = {name: value for name, value in values.items() if name in model.model_fields}
+    for name in values:
+        if name not in known:
+            problems.append(file.problem((*key, name), unknown(name, model.model_fields)))
+    try:
+        return model.model_validate(known)
+    except ValidationError as error:
+        problems += explain(error, file, prefix=key)
+        return None
 
 
 def _search(file: SettingsFile, problems: list[str]) -> dict[str, Searched]:
@@ -103,24 +125,20 @@ def _search(file: SettingsFile, problems: list[str]) -> dict[str, Searched]:
     search: dict[str, Searched] = {}
     for field, value in written.items():
         key = ("search", field)
+        kind = value.get("type") if isinstance(value, dict) else value
         if field not in TrainConfig.model_fields:
             problems.append(file.problem(key, unknown(field, TrainConfig.model_fields)))
         elif not is_searchable(field):
             problems.append(
                 file.problem(key, "cannot be searched, trials would not compare; fix it under train.")
             )
-        elif not isinstance(value, dict) or value.get("type") not in KINDS:
-            kind = value.get("type") if isinstance(value, dict) else value
+        elif not isinstance(value, dict) or not isinstance(kind, str) or kind not in KINDS:
             problems.append(
                 file.problem((*key, "type"), f"must be one of {', '.join(KINDS)}, got {show(kind)}")
             )
         else:
-            model = KINDS[value["type"]]
-            try:
-                found = model.model_validate(value)
-            except ValidationError as error:
-                problems += explain(error, file, prefix=key, known=model.model_fields)
-            else:
+            found = _part(file, key, KINDS[kind], value, problems)
+            if found is not None:
                 search[field] = found
                 problems += _outside_field(file, field, found)
     return search
@@ -137,77 +155,59 @@ def _outside_field(file: SettingsFile, field: str, searched: Searched) -> list[s
     return [file.problem(("search", field, name), error) for name, error in unique]
 
 
-def _train(file: SettingsFile, search: dict[str, Searched], problems: list[str]) -> dict[str, Value] | None:
-    train = _mapping(file, "train", problems)
+def _train(file: SettingsFile, problems: list[str]) -> dict[str, Value]:
+    train, asked = _mapping(file, "train", problems), _written(file, "search")
     for field in train:
-        if field in (file.values.get("search") or {}):
-            problems.append(file.problem(("train", field), "stands in search too; remove one of the two."))
-    try:
-        TrainConfig(**train)
-    except ValidationError as error:
-        problems += explain(error, file, prefix=("train",), known=TrainConfig.model_fields)
-        return None
-    except TypeError:  # a key that is no text
-        problems.append(file.problem(("train",), "must have words as keys."))
-        return None
+        if field in asked:
+            causes: list[Key] = [("train", field), ("search", field)]
+            sentence = "stands in search too; remove one of the two."
+            problems.append(file.problem(("train", field), sentence, causes=causes))
+    for field in TrainConfig.model_fields:
+        if field in train and (error := field_error(field, train[field])):
+            problems.append(file.problem(("train", field), error))
+    for field in train:
+        if field not in TrainConfig.model_fields:
+            problems.append(file.problem(("train", field), unknown(field, TrainConfig.model_fields)))
     return train
 
 
-def _baselines(file: SettingsFile, search: dict[str, Searched], problems: list[str]) -> list[Baseline]:
-    written = file.values.get("enqueue") or []
-    if not isinstance(written, list):
-        problems.append(file.problem(("enqueue",), f"must be a list of settings, got {show(written)}"))
-        return []
-    baselines = []
-    for index, entry in enumerate(written):
-        key = ("enqueue", index)
-        if not isinstance(entry, dict):
-            problems.append(file.problem(key, f"must be `setting: value` pairs, got {show(entry)}"))
-            continue
-        prune = entry.get("prune", False)
-        if not isinstance(prune, bool):
-            problems.append(file.problem((*key, "prune"), f"must be true or false, got {show(prune)}"))
-            prune = False
-        params = {field: value for field, value in entry.items() if field != "prune"}
-        problems += _unsearched(file, key, params, search)
-        for field, searched in search.items():
-            written_out = field in params
-            value = params.setdefault(field, TrainConfig.model_fields[field].default)
-            if not searched.holds(value):
-                said = (
-                    "must lie inside the search"
-                    if written_out
-                    else "is left out and its default is outside the search"
-                )
-                problems.append(
-                    file.problem((*key, field), f"{said}, got {show(value)}; change it or the search.")
-                )
-        baselines.append(Baseline(params=params, prune=prune))
-    return baselines
+def _written(file: SettingsFile, key: str) -> dict[str, Any]:
+    value = file.values.get(key)
+    return value if isinstance(value, dict) else {}
 
 
-def _unsearched(
-    file: SettingsFile, key: Key, params: dict[str, Value], search: dict[str, Searched]
-) -> list[str]:
-    asked = file.values.get("search")
-    wrong = [field for field in params if not isinstance(asked, dict) or field not in asked]
-    return [
-        file.problem((*key, field), "is not searched; a baseline gives values for searched settings only.")
-        if field in TrainConfig.model_fields
-        else file.problem((*key, field), unknown(field, [*search, "prune"]))
-        for field in wrong
-    ]
-
-
-def _check_rung(file: SettingsFile, train: dict[str, Value], pruner: Pruner, problems: list[str]) -> None:
-    config = TrainConfig(**train)  # type: ignore[arg-type]
-    rung, key = pruner.first_rung_kimg, ("pruner", "first_rung_kimg")
+def _check_between(
+    file: SettingsFile, search: dict[str, Searched], pruner: Pruner | None, problems: list[str]
+) -> None:
+    """Rules between settings, held to the largest values that a trial may be given."""
+    asked, largest = _written(file, "search"), _largest(file, search)
+    for clash in clashes(largest):
+        causes: list[Key] = [("search" if field in asked else "train", field) for field in clash.fields]
+        key = next((cause for cause in causes if cause[0] == "search"), ("train",))
+        problems.append(file.problem(key, str(clash), causes=[key, *causes] if key in causes else causes))
+    rung = pruner.first_rung_kimg if pruner else None
     if rung is None:
         return
-    if not is_multiple(rung, config.tick_kimg):
-        sentence = f"must be a multiple of tick_kimg ({config.tick_kimg:g}), got {rung:g}"
-        problems.append(file.problem(key, sentence))
-    if rung > config.budget_kimg:
-        problems.append(
-            file.problem(key, f"must be at most budget_kimg ({config.budget_kimg:g}), got {rung:g}")
-        )
+    tick, budget = largest.get("tick_kimg"), largest.get("budget_kimg")
+    key = ("pruner", "first_rung_kimg")
+    if tick is not None and not is_multiple(rung, tick):
+        sentence = f"must be a multiple of tick_kimg ({tick:g}), got {rung:g}"
+        problems.append(file.problem(key, sentence, causes=[key, ("train", "tick_kimg")]))
+    if budget is not None and rung > budget:
+        sentence = f"must be at most budget_kimg ({budget:g}), got {rung:g}"
+        problems.append(file.problem(key, sentence, causes=[key, ("train", "budget_kimg")]))
+
+
+def _largest(file: SettingsFile, search: dict[str, Searched]) -> dict[str, Any]:
+    """The largest possible value of each setting that a rule is about, but for those that are wrong."""
+    train, largest = _written(file, "train"), {}
+    for field in ("n_critic", "batch_size", "tick_kimg", "budget_kimg"):
+        if field in search:
+            values = search[field].ends()
+        elif field in _written(file, "search"):
+            continue
+        else:
+            values = [train.get(field, TrainConfig.model_fields[field].default)]
+        if not any(field_error(field, value) for value in values):
+            largest[field] = max(values)  # type: ignore[type-var]
+    return largest

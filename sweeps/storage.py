@@ -41,9 +41,9 @@ def _repair(journal: Path) -> None:
 
 
 def _show_current_only(storage: optuna.storages.BaseStorage) -> None:
-    """Hide trials without a label (the driver died while asking) and those a retry has taken the place of.
+    """Hide failed trials that a retry has taken the place of.
 
-    Samplers and pruners read trials through the storage, some by studies they build themselves, so this is
+    The pruner reads trials through the storage, some pruners by studies they build themselves, so this is
     the one place from which all of them see a trial once.
     """
     everything = storage.get_all_trials
@@ -51,12 +51,6 @@ def _show_current_only(storage: optuna.storages.BaseStorage) -> None:
     def current(study_id: int, deepcopy: bool = True, states: Any = None) -> list[FrozenTrial]:
         trials = everything(study_id, deepcopy=deepcopy)
         replaced = {trial.user_attrs.get("retry_of") for trial in trials}
-        return [
-            trial
-            for trial in trials
-            if "label" in trial.user_attrs
-            and trial.number not in replaced
-            and (states is None or trial.state in states)
-        ]
+        return [t for t in trials if t.number not in replaced and (states is None or t.state in states)]
 
     storage.get_all_trials = current  # type: ignore[method-assign]

@@ -4,8 +4,7 @@ Everything is kept in one Optuna study. A trial is known by its label (t001, t00
 many attempts it takes; the Optuna trials behind a label are this module's business. Only the driver
 calls it, from one thread.
 
-A tick counts as recorded once its `tick_n` attribute is written, which is the last write of a report. What
-comes before it may be repeated after a crash.
+A tick is recorded by one write, the last of its report; what comes before it may be repeated after a crash.
 """
 
 import logging
@@ -13,17 +12,19 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from sweeps.attributes import ending_of, record_of, ticks_of
+from sweeps.attributes import answer_of, record_of, ticks_of
 from sweeps.folder import SweepFolder
 from sweeps.records import Assignment, Ending, Metrics, TrialRecord
-from sweeps.sampling import derived_seed, distribution, pruner, sampler
+from sweeps.sampling import derived_seed, distributions, propose, pruner
 from sweeps.space import Space
 from sweeps.storage import open_storage
 from wgangp.config import TrainConfig
+from wgangp.errors import UserError
 
 log = logging.getLogger(__name__)
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -37,7 +38,6 @@ class SweepStudy:
     ) -> None:
         """Open the study, making it if it is not there. `trials` extends the sweep to that many in all."""
         self.folder, self.space = folder, space
-        self._distributions = {name: distribution(searched) for name, searched in space.search.items()}
         self._study = optuna.create_study(
             storage=open_storage(folder.journal, url=space.study.storage),
             study_name=sweep_id,
@@ -48,11 +48,7 @@ class SweepStudy:
         )
         self._live: dict[str, optuna.trial.Trial] = {}
         self._failures: dict[str, int] = {}
-        attrs = self._study.user_attrs
-        wanted = trials or attrs.get("trials", space.sweep.trials)
-        if wanted != attrs.get("trials"):
-            self._study.set_user_attr("trials", wanted)
-        self.trials_wanted = max(wanted, len(self._current()))
+        self.trials_wanted = self._extended(trials)
         self._backlog = self._unfinished()
 
     # What to run ------------------------------------------------------------------------------------
@@ -100,20 +96,21 @@ class SweepStudy:
         `ending` is what the trainer says (complete, diverged). A tick that was recorded before is not
         recorded again: the answer is the one given then.
         """
-        trial = self._live[label]
-        record = self.record(label)
+        trial, frozen = self._live[label], self._frozen(label)
+        record = record_of(frozen, self.folder)
         if tick <= record.tick:
-            return ending_of(trial.user_attrs) if tick == record.tick else None
+            return answer_of(frozen, tick)
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         best = min(record.best_fid, finite.get("fid", math.inf))
+        prunable = False
         if math.isfinite(best):
             trial.report(best, tick)
-        if ending is None and math.isfinite(best) and trial.should_prune() and self._may_prune(trial):
+            prunable = ending is None and trial.should_prune()
+        if prunable and self._may_prune(trial):
             factor = self.space.pruner.reduction_factor
             ending = Ending("pruned", f"not among the best 1/{factor} at tick {tick}")
-        if ending is not None:
-            trial.set_user_attr("ending", [ending.outcome, ending.reason, tick])
-        trial.set_user_attr(f"tick_{tick}", finite)
+        answer = [ending.outcome, ending.reason] if ending else None
+        trial.set_user_attr(f"tick_{tick}", {"metrics": finite, "ending": answer, "prunable": prunable})
         return ending
 
     def add_checkpoint(self, label: str, *, path: Path, tick: int) -> None:
@@ -133,11 +130,9 @@ class SweepStudy:
                 shutil.rmtree(path, ignore_errors=True)
 
     def end(self, label: str) -> Ending:
-        """Tell Optuna how the trial ended, by the ending its last report was answered with."""
-        trial = self._live.pop(label)
-        ending = ending_of(trial.user_attrs)
-        assert ending is not None, f"{label} stopped without an ending"
-        self._tell(trial, ending)
+        """Tell Optuna how the trial ended, by what its last report was answered with."""
+        ending = self._tell(self._frozen(label))
+        del self._live[label]
         return ending
 
     def fail(self, label: str, *, reason: str, charged: bool = True) -> Ending | None:
@@ -152,7 +147,6 @@ class SweepStudy:
         if self._failures[label] <= self.space.sweep.retries:
             self._backlog.append(label)
             return None
-        trial.set_user_attr("ending", ["failed", reason, self.record(label).tick])
         self._study.tell(trial, state=TrialState.FAIL)
         return Ending("failed", reason)
 
@@ -181,24 +175,34 @@ class SweepStudy:
     def _frozen(self, label: str) -> FrozenTrial:
         return next(trial for trial in self._current() if trial.user_attrs["label"] == label)
 
+    def _extended(self, trials: int | None) -> int:
+        """How many trials are wanted in all; that only grows."""
+        known = self._study.user_attrs.get("trials")
+        before = known or self.space.sweep.trials
+        trials = before if trials is None else trials
+        if trials < before:
+            raise UserError(f"--trials: must be at least the {before} trials of this sweep, got {trials}.")
+        if trials != known:
+            self._study.set_user_attr("trials", trials)
+        return trials
+
     def _unfinished(self) -> list[str]:
-        """Labels a start has to take up; a trial whose ending was recorded and only not told is told now."""
+        """Labels a start has to take up; those that lack nothing but the tell are told now."""
         labels = []
         for trial in self._current():
-            record = record_of(trial, self.folder)
-            if trial.state == TrialState.FAIL:
-                labels.append(record.label)
-            elif trial.state == TrialState.RUNNING:
-                ending = ending_of(trial.user_attrs)
-                if ending and trial.user_attrs.get("checkpoints", [[None, 0]])[0][1] == record.tick:
-                    self._tell(self._reattached(trial), ending)
+            if trial.state in (TrialState.RUNNING, TrialState.FAIL):
+                label = trial.user_attrs["label"]
+                newest = trial.user_attrs.get("checkpoints", [[None, 0]])[0][1]
+                if newest == max(ticks_of(trial), default=0) and answer_of(trial, newest):
+                    self._attach(label)
+                    self._tell(self._frozen(label))
                 else:
-                    labels.append(record.label)
+                    labels.append(label)
         return sorted(labels, key=lambda label: int(label[1:]))
 
     def _attach(self, label: str) -> optuna.trial.Trial:
         trial = self._frozen(label)
-        half_recorded = set(trial.intermediate_values) - set(ticks_of(trial.user_attrs))
+        half_recorded = set(trial.intermediate_values) - set(ticks_of(trial))
         if trial.state == TrialState.FAIL or half_recorded:
             self._clone(trial)
             if trial.state == TrialState.RUNNING:
@@ -211,8 +215,7 @@ class SweepStudy:
 
     def _clone(self, old: FrozenTrial) -> None:
         """A running copy of `old` with what was recorded in full; `old` is hidden from then on."""
-        recorded = ticks_of(old.user_attrs)
-        attrs = {key: value for key, value in old.user_attrs.items() if key != "ending"}
+        recorded = ticks_of(old)
         system = {
             f"completed_rung_{index}": old.system_attrs[f"completed_rung_{index}"]
             for index, rung in enumerate(self.space.rungs)
@@ -226,44 +229,44 @@ class SweepStudy:
                 intermediate_values={
                     tick: v for tick, v in old.intermediate_values.items() if tick in recorded
                 },
-                user_attrs=attrs | {"retry_of": old.number},
+                user_attrs=old.user_attrs | {"retry_of": old.number},
                 system_attrs=system,
             )
         )
 
     def _new(self, label: str) -> optuna.trial.Trial:
+        """Make a trial with all that belongs to it in one write."""
         number = int(label[1:])
+        attrs: dict[str, Any] = {"label": label}
         if number <= len(self.space.enqueue):
             baseline = self.space.enqueue[number - 1]
-            attrs = {"label": label, "baseline": True, "prune": baseline.prune}
-            self._study.add_trial(
-                optuna.trial.create_trial(
-                    state=TrialState.RUNNING,
-                    params=baseline.params,
-                    distributions=self._distributions,
-                    user_attrs=attrs,
-                )
+            params = baseline.params
+            attrs |= {"baseline": True, "prune": baseline.prune}
+        else:
+            params = propose(self.space, number, self._current())
+        self._study.add_trial(
+            optuna.trial.create_trial(
+                state=TrialState.RUNNING,
+                params=params,
+                distributions=distributions(self.space),
+                user_attrs=attrs,
             )
-            return self._reattached(self._frozen(label))
-        self._study.sampler = sampler(self.space, number)
-        try:
-            trial = self._study.ask(self._distributions)
-        finally:
-            self._study.sampler = optuna.samplers.RandomSampler()
-        trial.set_user_attr("label", label)
-        return trial
+        )
+        return self._reattached(self._frozen(label))
 
-    def _tell(self, trial: optuna.trial.Trial, ending: Ending) -> None:
+    def _tell(self, frozen: FrozenTrial) -> Ending:
+        record = record_of(frozen, self.folder)
+        ending = answer_of(frozen, record.tick)
+        assert ending is not None, f"{record.label} stopped without an ending"
+        trial = self._reattached(frozen)
         if ending.outcome == "complete":
-            best = self.record(trial.user_attrs["label"]).best_fid
-            self._study.tell(trial, best)
-        elif ending.outcome == "failed":
-            self._study.tell(trial, state=TrialState.FAIL)
+            self._study.tell(trial, record.best_fid)
         else:
             if ending.outcome == "diverged":
                 # Optuna ranks pruned trials by how far they came; an infeasible one ranks below them all.
                 trial.set_constraint("diverged", 1.0)
             self._study.tell(trial, state=TrialState.PRUNED)
+        return ending
 
     def _may_prune(self, trial: optuna.trial.Trial) -> bool:
         return not trial.user_attrs.get("baseline") or bool(trial.user_attrs.get("prune"))

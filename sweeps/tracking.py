@@ -39,6 +39,11 @@ def tracking_uri(out: Path) -> str:
             "MLFLOW_TRACKING_URI: must be a database (sqlite:///...) or a server (http://...), "
             f"got '{given}'. Unset it to use {out / 'mlflow.db'}."
         )
+    driver, slashes, database = given.partition(":///")
+    if scheme == "sqlite" and database and not database.startswith(("/", ":memory:")):
+        given = (
+            driver + slashes + str(Path(database).resolve())
+        )  # from another folder it would be another file
     return given
 
 
@@ -84,6 +89,8 @@ class Tracker:
                         self._folder, sweep_id=self._sweep_id, experiment=self._experiment, uri=self._uri
                     )
                 for line, mark in self._outbox.waiting():
+                    if self._stop.is_set():
+                        return
                     self._sender.send(line)
                     self._outbox.mark_sent(mark)
                     if "samples" in line:
@@ -96,6 +103,7 @@ class Tracker:
             ) as error:  # whatever MLflow, its database or the network raises: training goes on
                 self.trouble = " ".join(str(error).split())[:200]
                 log.warning("MLflow cannot be reached, trying again: %s", self.trouble)
+                self._sender = None  # the next one looks up what had arrived
                 pause = min(pause * 2, 10.0)
             self._stop.wait(pause)
 

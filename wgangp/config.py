@@ -4,12 +4,14 @@ A `TrainConfig` is what a space file may fix or search, what a trial trains, wha
 parameters and what `best.yaml` holds. This module imports no TensorFlow: the driver of a sweep reads it.
 """
 
+import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.config import JsonDict
 
-from wgangp.settings_file import sentence
+from wgangp.wording import Clash, sentence
 
 FIXED: JsonDict = {"searchable": False}
 """Marks fields that make trials comparable: a sweep fixes them and never searches them."""
@@ -67,15 +69,8 @@ class TrainConfig(BaseModel):
 
     @model_validator(mode="after")
     def _sound(self) -> "TrainConfig":
-        if self.n_critic * self.batch_size > 1000 * self.tick_kimg:
-            raise ValueError(
-                "tick_kimg must hold a generator step, n_critic x batch_size ="
-                f" {self.n_critic * self.batch_size / 1000:g} kimg, got {self.tick_kimg:g}"
-            )
-        if not is_multiple(self.budget_kimg, self.tick_kimg):
-            raise ValueError(
-                f"budget_kimg must be a multiple of tick_kimg ({self.tick_kimg:g}), got {self.budget_kimg:g}"
-            )
+        for clash in clashes(vars(self)):
+            raise clash
         return self
 
     @property
@@ -93,8 +88,29 @@ class TrainConfig(BaseModel):
         )
 
 
+def clashes(settings: Mapping[str, Any]) -> list[Clash]:
+    """Rules between fields that `settings` break. A rule is left out if one of its fields is absent."""
+    found = []
+    if {"n_critic", "batch_size", "tick_kimg"} <= settings.keys():
+        n_critic, batch_size, tick = settings["n_critic"], settings["batch_size"], settings["tick_kimg"]
+        if n_critic * batch_size > 1000 * tick:
+            message = (
+                f"tick_kimg must hold a generator step, n_critic x batch_size = {n_critic} x {batch_size}"
+                f" = {n_critic * batch_size / 1000:g} kimg, got {tick:g}; raise it or lower one of the two"
+            )
+            found.append(Clash(message, fields=("tick_kimg", "n_critic", "batch_size")))
+    if {"budget_kimg", "tick_kimg"} <= settings.keys():
+        budget, tick = settings["budget_kimg"], settings["tick_kimg"]
+        if not is_multiple(budget, tick):
+            message = f"budget_kimg must be a multiple of tick_kimg ({tick:g}), got {budget:g}"
+            found.append(Clash(message, fields=("budget_kimg", "tick_kimg")))
+    return found
+
+
 def is_multiple(value: float, unit: float) -> bool:
     """Whether `value` is a whole, positive number of `unit`s, up to rounding of decimal fractions."""
+    if not math.isfinite(value / unit):
+        return False
     count = round(value / unit)
     return count >= 1 and abs(count * unit - value) <= 1e-9 * value
 

@@ -4,7 +4,7 @@ Used for space files and for the settings of a single run. Values are plain Pyth
 file and line of any key, so that a mistake is reported at the line that holds it.
 """
 
-import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +13,16 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from wgangp.errors import UserError
+from wgangp.wording import Clash, Key, dotted, sentence, show
 
-Key = tuple[str | int, ...]
+MAX_BYTES = 50_000
+"""A settings file is a page of text; anything larger is a mistake (a data file, a log) and slow to read."""
 
-MAX_BYTES = 1_000_000
-"""A settings file is a page of text; anything larger is a mistake (a data file, a log)."""
+MAX_DEPTH = 50
+"""Brackets that may stand one inside the other; the time YAML takes grows with the square of their number."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +35,40 @@ class SettingsFile:
     overrides: Mapping[Key, str] = field(default_factory=dict)
 
     def where(self, *key: str | int) -> str:
-        """Where `key`, or the innermost part of it that is written, stands: `gp.yaml:9` or `--set a.b=1`."""
+        """Where `key`, or the innermost part of it that is written, stands: `gp.yaml:9` or `--set a.b=1`.
+
+        An override below `key` counts as writing it.
+        """
         for length in range(len(key), 0, -1):
-            if key[:length] in self.overrides:
-                return f"--set {self.overrides[key[:length]]}"
-            if key[:length] in self.lines:
-                return f"{self.name}:{self.lines[key[:length]]}"
+            part = key[:length]
+            override = self.overrides.get(part)
+            if override is None and (length == len(key) or part not in self.lines):
+                below = (text for path, text in self.overrides.items() if path[:length] == part)
+                override = next(below, None)
+            if override is not None:
+                return f"--set {override}"
+            if part in self.lines:
+                return f"{self.name}:{self.lines[part]}"
         return self.name
 
-    def problem(self, key: Key, sentence: str) -> str:
-        """One complete line: `gp.yaml:9: search.n_critic: <sentence>`."""
+    def problem(self, key: Key, sentence: str, *, causes: Iterable[Key] = ()) -> str:
+        """One complete line: `gp.yaml:9: search.n_critic: <sentence>`.
+
+        `causes`: keys that together break a rule. The line is that of the first; an override goes before.
+        """
+        places = [self.where(*cause) for cause in causes if self._holds(cause)] or [self.where(*key)]
+        place = next((place for place in places if place.startswith("--set ")), places[0])
         path = dotted(key)
-        return f"{self.where(*key)}: {path}: {sentence}" if path else f"{self.where(*key)}: {sentence}"
+        return f"{place}: {path}: {sentence}" if path else f"{place}: {sentence}"
+
+    def _holds(self, key: Key) -> bool:
+        value: Any = self.values
+        for part in key:
+            try:
+                value = value[part]
+            except (LookupError, TypeError):
+                return False
+        return True
 
 
 def read(path: Path, *, overrides: Iterable[str] = ()) -> SettingsFile:
@@ -73,7 +97,7 @@ def parse(text: str, *, name: str, overrides: Iterable[str] = ()) -> SettingsFil
     written: dict[Key, str] = {}
     problems = []
     for override in overrides:
-        problem = _override(values, override, written)
+        problem = _override(values, override, lines, written)
         if problem:
             problems.append(problem)
     if problems:
@@ -97,58 +121,26 @@ def explain(
     error: ValidationError, file: SettingsFile, *, prefix: Key = (), known: Iterable[str] = ()
 ) -> list[str]:
     """Turn pydantic's findings into lines with file, line and key. `known`: allowed keys, for suggestions."""
-    return [file.problem((*prefix, *entry["loc"]), sentence(entry, known)) for entry in error.errors()]
-
-
-def sentence(entry: Any, known: Iterable[str] = ()) -> str:
-    """What must hold and what was found, from one entry of `ValidationError.errors()`."""
-    kind, message = entry["type"], entry["msg"]
-    if kind == "extra_forbidden":
-        return unknown(str(entry["loc"][-1]), known)
-    if kind == "missing":
-        return "is required; add it."
-    if kind == "value_error":
-        return message.removeprefix("Value error, ")
-    must = message.replace("Input should be", "must be", 1).replace(
-        "Unable to interpret input as", "must be", 1
-    )
-    return f"{must}, got {show(entry['input'])}"
-
-
-def unknown(key: str, known: Iterable[str]) -> str:
-    """The sentence for a key nobody knows, with the nearest known one."""
-    names = list(known)
-    near = difflib.get_close_matches(key, names, n=1)
-    return (
-        f"unknown setting. Did you mean '{near[0]}'?"
-        if near
-        else f"unknown setting. Known: {', '.join(names)}."
-    )
-
-
-def show(value: Any) -> str:
-    """A value as a person wrote it, short."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def dotted(key: Key) -> str:
-    """`("enqueue", 0, "gp_weight")` as `enqueue[0].gp_weight`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).removeprefix(".")
+    lines = []
+    for entry in error.errors():
+        key = (*prefix, *entry["loc"])
+        clash = entry.get("ctx", {}).get("error")
+        causes = [(*key, field) for field in clash.fields] if isinstance(clash, Clash) else []
+        lines.append(file.problem(key, sentence(entry, known), causes=causes))
+    return lines
 
 
 def _load(text: str, *, name: str) -> tuple[Any, dict[Key, int]]:
+    lines: dict[Key, int] = {}
     try:
+        if _depth(text) > MAX_DEPTH:
+            raise RecursionError
         node = YAML(typ="safe", pure=True).compose(text)
-        lines: dict[Key, int] = {}
-        if node is not None:
-            _refuse_aliases(node, name=name)
-            _collect_lines(node, (), lines)
-        return YAML(typ="safe", pure=True).load(text), lines
+        if node is None:
+            return None, lines
+        _refuse_aliases(node, name=name)
+        _take_keys_as_words(node, (), lines, name=name)
+        return YAML(typ="safe", pure=True).constructor.construct_document(node), lines
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
@@ -158,6 +150,18 @@ def _load(text: str, *, name: str) -> tuple[Any, dict[Key, int]]:
         raise UserError(f"{name}: is nested too deeply for a settings file.") from None
     except (YAMLError, ValueError) as error:  # e.g. a control character, an impossible date
         raise UserError(f"{name}: is not YAML: {' '.join(str(error).split())}.") from error
+
+
+def _depth(text: str) -> int:
+    """How deep brackets stand one inside the other, quotes and comments aside: a guess, but a fast one."""
+    deepest = depth = 0
+    for letter in re.sub(r"'[^'\n]*'|\"[^\"\n]*\"|#.*", "", text):
+        if letter in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif letter in "]}":
+            depth = max(0, depth - 1)
+    return deepest
 
 
 def _refuse_aliases(root: Node, *, name: str) -> None:
@@ -177,19 +181,26 @@ def _refuse_aliases(root: Node, *, name: str) -> None:
             waiting += node.value
 
 
-def _collect_lines(node: Node, key: Key, lines: dict[Key, int]) -> None:
+def _take_keys_as_words(node: Node, key: Key, lines: dict[Key, int], *, name: str) -> None:
+    """Note the line of every key, and have `1:` or `null:` read as a word, for an unknown setting at most."""
     if isinstance(node, MappingNode):
         for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, ScalarNode):
+                raise UserError(f"{name}:{line}: must have words as keys, got a list or a mapping.")
+            key_node.tag = "tag:yaml.org,2002:str"
             inner = (*key, str(key_node.value))
-            lines[inner] = key_node.start_mark.line + 1
-            _collect_lines(value_node, inner, lines)
+            lines[inner] = line
+            _take_keys_as_words(value_node, inner, lines, name=name)
     elif isinstance(node, SequenceNode):
         for index, item in enumerate(node.value):
             lines[(*key, index)] = item.start_mark.line + 1
-            _collect_lines(item, (*key, index), lines)
+            _take_keys_as_words(item, (*key, index), lines, name=name)
 
 
-def _override(values: dict[str, Any], override: str, written: dict[Key, str]) -> str | None:
+def _override(
+    values: dict[str, Any], override: str, lines: dict[Key, int], written: dict[Key, str]
+) -> str | None:
     path, equals, text = override.partition("=")
     parts = path.split(".")
     if not equals or not all(parts):
@@ -206,5 +217,9 @@ def _override(values: dict[str, Any], override: str, written: dict[Key, str]) ->
         if not isinstance(target, dict):
             return f"--set {override}: {part} is a single value and has no keys below it"
     target[parts[-1]] = value
+    places: list[dict[Key, Any]] = [lines, written]
+    for table in places:  # what is replaced stands nowhere any more
+        for replaced in [key for key in table if key[: len(parts)] == tuple(parts)]:
+            del table[replaced]
     written[tuple(parts)] = override
     return None

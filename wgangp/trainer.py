@@ -177,7 +177,6 @@ class Trainer:
 
     def _check(self, config: TrainConfig) -> None:
         facts, replicas = self._prepared.facts, self._strategy.num_replicas_in_sync
-        step_kimg = config.n_critic * config.batch_size / 1000
         problems = []
         for name in ("dataset", "split_seed"):
             if getattr(config, name) != facts[name]:
@@ -190,11 +189,6 @@ class Trainer:
             problems.append(
                 f"batch_size: must be at most the {len(self._prepared.images)} training images,"
                 f" got {config.batch_size}."
-            )
-        if step_kimg > config.tick_kimg:
-            problems.append(
-                f"tick_kimg: must hold a generator step (n_critic x batch_size = {step_kimg:g} kimg),"
-                f" got {config.tick_kimg:g}."
             )
         if problems:
             raise UserError(*problems)

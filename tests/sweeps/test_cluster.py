@@ -17,6 +17,9 @@ from sweeps.cluster import Cluster
         ((8, 1), (1, 0.1), None, 8),
         ((8, 4), (1, 2), None, 2),
         ((8, 0), (1, 1), None, 0),
+        ((8, 2), (1, 0.6), None, 2),  # a share is of one GPU
+        ((8, 2), (1, 0.3), None, 6),
+        ((8, 3), (1, 2), None, 1),
         ((2, 4), (2, 1), None, 1),
         ((16, 0), (1, 0), 3, 3),
         ((2, 0), (1, 0), 3, 2),
@@ -29,8 +32,3 @@ def test_capacity_is_how_many_trials_fit_at_once(
     cpus, gpus = wanted
 
     assert Cluster(*there).capacity(cpus=cpus, gpus=gpus, most=most) == fit
-
-
-@pytest.mark.xfail(strict=True, reason="shares are counted over all GPUs, Ray gives a share of one")
-def test_a_share_of_a_gpu_is_never_laid_over_two() -> None:
-    assert Cluster(cpus=8, gpus=2).capacity(cpus=1, gpus=0.6, most=None) == 2

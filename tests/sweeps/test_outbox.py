@@ -87,6 +87,36 @@ def test_the_mark_moves_past_what_was_sent_and_survives(outbox: Outbox) -> None:
     assert (outbox.folder / "sent").read_text() == str(mark)
 
 
+@pytest.mark.parametrize("mark", [b"", b"\0\0\0", b"12x", b"\xff", b"sent"])
+def test_a_damaged_mark_sends_everything_anew(outbox: Outbox, mark: bytes) -> None:
+    for tick in (1, 2):
+        outbox.append(trial="t001", tick=tick)
+    for _, sent in outbox.waiting():
+        outbox.mark_sent(sent)
+    (outbox.folder / "sent").write_bytes(mark)
+
+    again = reopened(outbox)
+    assert (again.sent, again.unsent) == (0, 2)
+    (_, sent), *_ = again.waiting()
+    again.mark_sent(sent)
+    assert (again.sent, again.unsent) == (sent, 1)
+
+
+def test_ticks_of_the_sweep_are_counted_apart_from_those_of_trials(outbox: Outbox) -> None:
+    outbox.append(trial="t001", tick=5)
+    outbox.append(tick=1, step=1, metrics={"best_fid": 9.0})
+    outbox.append(tick=1, step=1, metrics={"best_fid": 8.0})
+    outbox.append(tags={"best_trial": "t001"})
+    again = reopened(outbox)
+    again.append(tick=1, step=1, metrics={"best_fid": 7.0})
+    again.append(tick=2, step=2, metrics={"best_fid": 6.0})
+
+    assert [line["metrics"] for line in lines(again) if "metrics" in line] == [
+        {"best_fid": 9},
+        {"best_fid": 6},
+    ]
+
+
 def test_outcomes_are_those_of_the_last_lines(outbox: Outbox) -> None:
     outbox.append(trial="t001", status="FINISHED", tags={"outcome": "pruned"})
     outbox.append(trial="t002", status="FAILED", tags={"outcome": "failed"})

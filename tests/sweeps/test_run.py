@@ -147,6 +147,15 @@ def test_a_store_mlflow_no_longer_writes_is_refused_before_anything_starts(
             "--resume gp-0009: there is no such sweep under {home}/runs. Known: gp-0001.",
         ),
         (["--resume", "gp-0001", "--space", "absent.yaml"], "absent.yaml: cannot be read"),
+        (["--space", "gp.yaml", "--offline"], "--offline: goes with --check, which starts no trial"),
+        (["--resume", "gp-0001", "--offline"], "--offline: goes with --check, which starts no trial"),
+        (["--space", "gp.yaml", "--trials", "0"], "--set sweep.trials=0: sweep.trials: must be greater than"),
+        (["--resume", "gp-0001", "--trials", "0"], "--trials: must be at least 1, got 0."),
+        (["--resume", "--trials", "-1"], "--trials: must be at least 1, got -1."),
+        (
+            ["--resume", "gp-0001", "--trials", "3"],
+            "--trials: must be at least the 4 trials that gp-0001 was",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
@@ -164,6 +173,15 @@ def test_resume_alone_lists_what_can_be_resumed(typed: Type, home: Path, sweep: 
     assert typed("--resume").stdout == f"gp-0001  {sweep.path}\ngp-0002  {second.path}\n"
     assert typed("--resume", "--out", "elsewhere").stdout == "No sweeps under elsewhere.\n"
     assert not (home / "elsewhere").exists()
+
+
+def test_the_offline_check_of_a_sweep_reads_its_space_and_starts_nothing(
+    typed: Type, sweep: SweepFolder
+) -> None:
+    done = typed("--resume", "gp-0001", "--check", "--offline")
+
+    assert (done.returncode, done.stdout) == (0, "space.yaml: no mistakes found in the text.\n")
+    assert [path.name for path in sweep.path.iterdir()] == ["space.yaml"]
 
 
 def test_a_changed_space_is_refused_key_by_key(typed: Type, home: Path, sweep: SweepFolder) -> None:

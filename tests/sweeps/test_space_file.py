@@ -187,19 +187,32 @@ def test_a_sweep_may_grow_and_change_nothing_else() -> None:
         f"{where}: must be {there} as the sweep was started with, got {here}"
         for where, there, here in [
             ("--set search.gp_weight.high=50: search.gp_weight.high", "100.0", "50.0"),
-            ("gp.yaml:2: enqueue[0].gp_weight", "1", "nothing"),
+            ("--set enqueue=[]: enqueue[0].gp_weight", "1", "nothing"),
             ("--set train.width=8: train.width", "16", "8"),
             ("--set sweep.seed=1: sweep.seed", "0", "1"),
         ]
     ] + ["Start a new sweep to change settings; only --trials can grow."]
 
 
+def test_a_default_that_is_written_out_is_no_change() -> None:
+    grown = ["train.tick_kimg=9", "sampler.name=tpe", "train.seed=0", "train.evaluation_seed=0"]
+    space_file.check_unchanged(parsed(ONE, *grown), parsed(ONE))
+    space_file.check_unchanged(parsed(ONE), parsed(ONE, *grown))
+
+    for change, said in {
+        "train.seed=1": "--set train.seed=1: train.seed: must be 0 as the sweep was started with, got 1",
+        "train.init_seed=0": "--set train.init_seed=0: train.init_seed: must be nothing as .*, got 0",
+    }.items():
+        with pytest.raises(UserError, match=said):
+            space_file.check_unchanged(parsed(ONE, change), parsed(ONE))
+
+
 def test_files_that_are_no_settings_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "large.yaml").write_text("#" * 1_000_001)
+    (tmp_path / "large.yaml").write_text("#" * 50_001)
     (tmp_path / "latin.yaml").write_bytes("name: é".encode("latin-1"))
 
     for name, said in {
-        "large.yaml": r"large\.yaml: must be at most 1,000,000 bytes",
+        "large.yaml": r"large\.yaml: must be at most 50,000 bytes",
         "latin.yaml": r"latin\.yaml: must be UTF-8 text: .* at byte 6\.",
         "absent.yaml": r"absent\.yaml: cannot be read: No such file or directory\. Check the path\.",
         ".": "cannot be read: Is a directory",

@@ -89,7 +89,7 @@ search:
     ),
     "repeated choices": (
         "search: {critic_lr: {type: categorical, choices: [1e-4, 1e-3, 1e-4]}}",
-        ["gp.yaml:1: search.critic_lr.choices: choices must be distinct; remove the repeated one"],
+        ["gp.yaml:1: search.critic_lr.choices: must be distinct, got 0.0001 twice; remove one"],
     ),
     "a field in both search and train": (
         SEARCH + "train:\n  width: 8\n  gp_weight: 4",

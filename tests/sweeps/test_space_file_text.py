@@ -1,5 +1,7 @@
 """Text that is no plain YAML, or hostile: one line says so, nothing of it is carried out."""
 
+import time
+
 import pytest
 
 from wgangp import settings_file
@@ -41,3 +43,14 @@ NO_YAML: dict[str, tuple[str, str]] = {
 def test_what_is_no_plain_yaml_is_refused_in_one_line(text: str, said: str) -> None:
     with pytest.raises(UserError, match=rf"\A{said}\Z"):
         settings_file.parse(text, name="gp.yaml")
+
+
+@pytest.mark.parametrize("part", ["[", "{a: ", "[a, ", "[[], ", '["]", ', "- ", "? ", "x, "])
+def test_hostile_text_takes_no_time(part: str) -> None:
+    text = "a: [" + part * (settings_file.MAX_BYTES // len(part))
+    began = time.process_time()
+
+    with pytest.raises(UserError):
+        settings_file.parse(text, name="gp.yaml")
+
+    assert time.process_time() - began < 2

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from optuna.trial import TrialState
 
 from sweeps.folder import SweepFolder
 from sweeps.records import Ending
@@ -65,20 +66,22 @@ def test_a_lock_left_behind_is_removed(
     assert caplog.messages == ["removed study.log.lock, left behind by a driver that was killed"]
 
 
-def test_a_trial_the_driver_died_in_asking_for_is_hidden_and_asked_for_again(
-    open_study: OpenStudy, folder: SweepFolder
-) -> None:
-    undisturbed = open_study("sweep.trials=2")
-    offered = [undisturbed.ask().params for _ in range(2)]
-    folder.journal.unlink()
-    study = open_study("sweep.trials=2")
-    study.ask()
-    study._study.ask(study._distributions)  # no label yet, then the driver died
+def test_a_failed_trial_is_seen_until_a_retry_has_taken_its_place(open_study: OpenStudy) -> None:
+    def seen(study: SweepStudy, *states: TrialState) -> list[tuple[str, TrialState]]:
+        trials = study._study.get_trials(states=states or None)
+        return [(trial.user_attrs["label"], trial.state) for trial in trials]
 
-    again = open_study("sweep.trials=2")
-    assert [record.label for record in again.records()] == ["t001"]
-    assert [again.ask().params for _ in range(2)] == offered
-    assert (again.ask(), again.live) == (None, ["t001", "t002"])
+    study = open_study("sweep.trials=2", "sweep.retries=0")
+    study.ask(), study.ask()
+    study.fail("t001", reason="killed")
+    assert seen(study) == [("t001", TrialState.FAIL), ("t002", TrialState.RUNNING)]
+
+    again = open_study("sweep.trials=2", "sweep.retries=0")
+    assert seen(again, TrialState.FAIL) == [("t001", TrialState.FAIL)]
+    again.ask()
+    assert seen(again, TrialState.FAIL) == []
+    assert seen(again, TrialState.RUNNING) == seen(again)
+    assert seen(again) == [("t002", TrialState.RUNNING), ("t001", TrialState.RUNNING)]
 
 
 def test_a_database_serves_as_well_as_a_journal(open_study: OpenStudy, play: Play, tmp_path: Path) -> None:

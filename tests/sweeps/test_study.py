@@ -11,6 +11,7 @@ from optuna.trial import TrialState
 from sweeps.folder import SweepFolder
 from sweeps.records import Ending, Metrics
 from sweeps.study import SweepStudy
+from wgangp.errors import UserError
 
 OpenStudy = Callable[..., SweepStudy]
 Play = Callable[..., Ending | None]
@@ -101,11 +102,12 @@ def test_a_tick_seen_twice_is_dropped_and_answered_as_then(
     study = open_study()
     study.ask(), study.ask()
     assert play(study, "t001", 50) is None
-    assert play(study, "t002", 60).outcome == "pruned"
+    pruned = play(study, "t002", 60)
+    assert pruned is not None and pruned.outcome == "pruned"
     before = study.records()
 
     assert study.report("t001", tick=1, metrics=measured(1, 1), ending=None) is None
-    assert study.report("t002", tick=1, metrics=measured(1, 1), ending=None) == before[1].ending
+    assert study.report("t002", tick=1, metrics=measured(1, 1), ending=None) == pruned
     assert study.records() == before
 
 
@@ -132,12 +134,24 @@ def test_a_sweep_can_be_extended_and_stays_extended(open_study: OpenStudy, play:
     assert [again.ask().label, again.ask().label, again.ask()] == ["t002", "t003", None]
 
 
-@pytest.mark.xfail(strict=True, reason="any number is taken, also a smaller one")
-@pytest.mark.parametrize("trials", [2, -1])
+@pytest.mark.parametrize("trials", [5, 0, -1])
 def test_a_sweep_cannot_be_made_shorter(open_study: OpenStudy, trials: int) -> None:
-    open_study("sweep.trials=6")
+    open_study("sweep.trials=3", trials=6)
 
-    assert open_study("sweep.trials=6", trials=trials).trials_wanted == 6
+    with pytest.raises(UserError) as caught:
+        open_study("sweep.trials=3", trials=trials)
+    expected = f"--trials: must be at least the 6 trials of this sweep, got {trials}."
+    assert caught.value.problems == (expected,)
+    assert open_study("sweep.trials=3", trials=6).trials_wanted == 6
+    assert open_study("sweep.trials=3").trials_wanted == 6
+
+
+@pytest.mark.parametrize("trials", [5, 0])
+def test_neither_can_one_that_was_killed_before_its_study_was_made(
+    open_study: OpenStudy, trials: int
+) -> None:
+    with pytest.raises(UserError):
+        open_study("sweep.trials=6", trials=trials)
 
 
 def test_a_failed_attempt_is_handed_out_again_until_retries_are_used_up(open_study: OpenStudy) -> None:

@@ -29,11 +29,14 @@ def test_the_best_third_goes_on(open_study: OpenStudy, play: Play) -> None:
 
 def test_a_pruned_trial_says_why(open_study: OpenStudy, play: Play) -> None:
     study = open_study()
-    went_on(study, play, 50, 60)
+    went_on(study, play, 50)
+    study.ask()
 
     expected = Ending("pruned", "not among the best 1/3 at tick 1")
-    assert study.record("t002").ending == expected
+    assert play(study, "t002", 60) == expected
+    assert study.record("t002").ending is None  # until Optuna is told
     assert study.end("t002") == expected
+    assert study.record("t002").ending == expected
     assert study._study.get_trials()[1].state == TrialState.PRUNED
 
 

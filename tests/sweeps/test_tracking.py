@@ -82,7 +82,8 @@ def fill(outbox: Outbox, folder: SweepFolder) -> None:
             status = {"complete": "FINISHED", "failed": "FAILED", "interrupted": "KILLED"}[outcome]
             tags = {"outcome": outcome, "reason": "why"}
             outbox.append(trial=label, tags=tags, status=status, time=4000 + number)
-    outbox.append(step=1, metrics={"best_fid": 50.0}, tags={"best_trial": "t001"}, time=5000)
+    outbox.append(tick=1, step=1, metrics={"best_fid": 50.0}, time=5000)
+    outbox.append(tags={"best_trial": "t001"}, time=5000)
 
 
 def runs_of(uri: str) -> dict[str, Run]:
@@ -256,6 +257,60 @@ def test_recording_does_not_wait_for_mlflow(
     assert tracker.finish(patience=0) == 11
     answers.set()
     tracker._thread.join()
+
+
+def test_the_end_of_a_sweep_stops_sending_between_two_lines(
+    outbox: Outbox, folder: SweepFolder, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answers = threading.Event(), threading.Event()
+    sent = []
+
+    def send(sender: object, line: dict) -> None:
+        sent.append(line["tick"])
+        asked.set()
+        assert answers.wait(30)
+
+    monkeypatch.setattr(tracking._Sender, "send", send)
+    for tick in range(1, 6):
+        outbox.append(trial="t001", tick=tick)
+    tracker = tracking.Tracker(folder, outbox, sweep_id="x", experiment="gp", uri=uri)
+    tracker.start()
+    assert asked.wait(30)
+    assert tracker.finish(patience=0) == 5
+    answers.set()
+    tracker._thread.join(30)
+
+    assert not tracker._thread.is_alive()
+    assert (sent, outbox.unsent) == ([1], 4)
+
+
+def test_a_picture_that_arrived_though_its_answer_was_lost_is_there_once(
+    outbox: Outbox, folder: SweepFolder, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected, lost, real = threading.Event(), [], tracking._Sender._log_picture
+
+    def log_picture(sender: Any, run: str, line: dict) -> None:
+        real(sender, run, line)
+        if not lost:
+            lost.append(line["tick"])
+            raise ConnectionError("the answer was lost")
+
+    class Sender(tracking._Sender):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            connected.set()
+
+    monkeypatch.setattr(tracking._Sender, "_log_picture", log_picture)
+    monkeypatch.setattr(tracking, "_Sender", Sender)
+    tracker = tracking.Tracker(folder, outbox, sweep_id="x", experiment="gp", uri=uri)
+    tracker.start()
+    assert connected.wait(30)
+    for tick in (1, 2):  # measured after this start connected to MLflow
+        outbox.append(trial="t001", tick=tick, step=640 * tick, metrics={"fid": 9.0}, samples=picture(tick))
+    assert (tracker.finish(patience=30), lost) == (0, [1])
+
+    files = [path for path in everything(uri)["gp-0001-t001"]["files"] if path.endswith(".png")]
+    assert sorted(path.split("+")[2] for path in files) == ["1280", "640"]
 
 
 def test_a_line_mlflow_refuses_for_a_while_is_sent_in_its_place(

@@ -33,6 +33,28 @@ def test_databases_and_servers_are_taken_as_they_are(
     assert tracking.tracking_uri(tmp_path) == uri
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("sqlite:///mlflow.db", "sqlite:///{here}/mlflow.db"),
+        ("sqlite:///./in/mlflow.db", "sqlite:///{here}/in/mlflow.db"),
+        ("sqlite:///../mlflow.db", "sqlite:///{above}/mlflow.db"),
+    ],
+)
+def test_a_database_named_from_here_is_the_same_from_everywhere(
+    given: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", given)
+    here = tmp_path.resolve()
+
+    uri = tracking.tracking_uri(Path("runs"))
+    assert uri == expected.format(here=here, above=here.parent)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.chdir("/")
+    assert tracking.tracking_uri(Path("runs")) == uri
+
+
 @pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///data/mlruns", "file:mlruns", "ftp://host/x"])
 def test_stores_mlflow_no_longer_writes_are_refused_in_one_line(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,6 +23,7 @@ SMALL = {
     "n_critic": 2,
     "critic_lr": 1e-3,
     "generator_lr": 1e-3,
+    "ema_decay": 0.9,
     "tick_kimg": 0.64,
     "budget_kimg": 1.92,
     "fid_samples": 200,

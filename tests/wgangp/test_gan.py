@@ -188,6 +188,24 @@ def shared(build: Callable, settings: Callable[..., TrainConfig]) -> WganGp:
     return build(settings())
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.75])
+def test_what_is_sampled_is_the_exponential_average_of_the_generator(
+    build: Callable[[TrainConfig], WganGp], settings: Callable[..., TrainConfig], decay: float
+) -> None:
+    trained = build(settings(precision="float64"))
+    trained.start(settings(precision="float64", ema_decay=decay).resolved())
+    expected = [weight.numpy() for weight in trained.generator.weights]
+    for _ in range(3):
+        trained.train(1)
+        generator = [weight.numpy() for weight in trained.generator.weights]
+        expected = [decay * e + (1 - decay) * g for e, g in zip(expected, generator, strict=True)]
+    averaged = [trained.generator_arrays()[str(i)] for i in range(len(expected))]
+    for ours, known in zip(averaged, expected, strict=True):
+        np.testing.assert_allclose(ours, known, rtol=1e-12, atol=1e-15)
+    z = np.random.default_rng(0).normal(size=[2, trained.averaged.inputs[0].shape[1]])
+    assert np.array_equal(trained.averaged(z), trained.generator(z)) == (decay == 0)
+
+
 def test_restored_arrays_go_on_as_if_there_had_been_no_break(
     build: Callable, settings: Callable[..., TrainConfig]
 ) -> None:
@@ -231,6 +249,7 @@ def test_the_state_is_all_there(shared: WganGp) -> None:
 
     assert {group: groups.count(group) for group in groups} == {
         "generator": 6,
+        "averaged": 6,
         "critic": 6,
         "generator_adam": 13,  # two moments for each weight, and the count of steps
         "critic_adam": 13,

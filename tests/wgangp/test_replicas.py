@@ -57,7 +57,7 @@ def test_two_replicas_train_the_same_weights_as_one(
             run: {key.partition("/")[2]: ended[key] for key in ended.files if key.startswith(f"{run}/")}
             for run in ("begin", "one", "two", "other")
         }
-    assert len(runs["one"]) == 39
+    assert len(runs["one"]) == 45
     for key, array in runs["one"].items():
         scale = np.abs(array).max()
         np.testing.assert_allclose(runs["two"][key], array, rtol=1e-8, atol=1e-10 * scale, err_msg=key)

@@ -252,11 +252,11 @@ def test_settings_that_do_not_go_with_the_data_are_refused_all_at_once(
     trainer: Trainer, settings: Settings
 ) -> None:
     with pytest.raises(UserError) as caught:
-        trainer.start(settings(batch_size=2000, tick_kimg=0.64))
+        trainer.start(settings(batch_size=2000, tick_kimg=4, budget_kimg=4, split_seed=1))
 
     assert caught.value.problems == (
+        "split_seed: must be what was prepared, 0, got 1.",
         "batch_size: must be at most the 1618 training images, got 2000.",
-        "tick_kimg: must hold a generator step (n_critic x batch_size = 4 kimg), got 0.64.",
     )
 
 

@@ -1,0 +1,59 @@
+"""How a mistake is said: what must hold, what was found. Used by all that checks settings."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Key = tuple[str | int, ...]
+
+
+class Clash(ValueError):
+    """A rule between several settings that does not hold; raised by the validators of pydantic models."""
+
+    def __init__(self, message: str, *, fields: Sequence[str]) -> None:
+        super().__init__(message)
+        self.fields = fields
+
+
+def sentence(entry: Any, known: Iterable[str] = ()) -> str:
+    """What must hold and what was found, from one entry of `ValidationError.errors()`."""
+    kind, message = entry["type"], entry["msg"]
+    if kind == "extra_forbidden":
+        return unknown(str(entry["loc"][-1]), known)
+    if kind == "missing":
+        return "is required; add it."
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
+    must = message.replace("Input should be", "must be", 1).replace(
+        "Unable to interpret input as", "must be", 1
+    )
+    return f"{must}, got {show(entry['input'])}"
+
+
+def unknown(key: str, known: Iterable[str]) -> str:
+    """The sentence for a key nobody knows, with the nearest known one."""
+    names = list(known)
+    near = difflib.get_close_matches(key, names, n=1)
+    return (
+        f"unknown setting. Did you mean '{near[0]}'?"
+        if near
+        else f"unknown setting. Known: {', '.join(names)}."
+    )
+
+
+def show(value: Any) -> str:
+    """A value as a person wrote it, short."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def dotted(key: Key) -> str:
+    """`("enqueue", 0, "gp_weight")` as `enqueue[0].gp_weight`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).removeprefix(".")
