@@ -25,7 +25,6 @@ from sweeps.folder import SweepFolder  # noqa: E402
 from sweeps.records import winner  # noqa: E402
 from sweeps.study import SweepStudy  # noqa: E402
 
-
 HEADINGS = (
     *("seed", "wall s", "best FID", "fresh", "(10,5)", "times", "(10,1)", "sure", "classes"),
     *("startup s", "driver MB", "worker MB"),
