@@ -2,7 +2,7 @@
 
 label, baseline, prune    what the trial is
 attempt, last_error       how often it was started, why the last attempt that died did
-tick_1, tick_2, ...       each recorded tick: {metrics, ending: [outcome, reason] or null, prunable}
+tick_1, tick_2, ...       each recorded tick: {metrics, ending: [outcome, reason] or null}
 checkpoints               [[path, tick], ...], newest first, two at most
 retry_of                  number of the failed Optuna trial this one took the place of
 

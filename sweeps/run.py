@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 if sys.path and Path(sys.path[0] or ".").resolve() == ROOT / "sweeps":
-    sys.path[0] = str(
-        ROOT
-    )  # run as a file: Python put this folder there, and its modules would shadow others
+    # Run as a file: Python put this folder there, where its modules would shadow others.
+    sys.path[0] = str(ROOT)
 
 from wgangp.errors import UserError  # noqa: E402
 
 if TYPE_CHECKING:
+    from sweeps.folder import SweepFolder
     from sweeps.space import Space
 
 
@@ -80,7 +80,7 @@ def _resume(options: argparse.Namespace) -> int:
             f" with, got {options.trials}; a sweep only grows."
         )
     if options.check:
-        return _check(space, out=folder.out, offline=options.offline)
+        return _check(space, out=folder.out, offline=options.offline, resumed=folder)
     from sweeps import sweep
     from sweeps.interrupt import Interrupted
 
@@ -90,7 +90,7 @@ def _resume(options: argparse.Namespace) -> int:
         raise KeyboardInterrupt from None
 
 
-def _check(space: "Space", *, out: Path, offline: bool) -> int:
+def _check(space: "Space", *, out: Path, offline: bool, resumed: "SweepFolder | None" = None) -> int:
     if offline:
         print(f"{space.source.name}: no mistakes found in the text.")
         return 0
@@ -99,7 +99,7 @@ def _check(space: "Space", *, out: Path, offline: bool) -> int:
     from sweeps.progress import View
 
     try:
-        sweep.plan(space, out=out, view=View())
+        sweep.plan(space, out=out, view=View(), resumed=resumed)
     except Interrupted:
         raise KeyboardInterrupt from None
     return 0

@@ -1,6 +1,7 @@
 """A space in Optuna's terms: distributions, the sampler of one trial, the pruner."""
 
 import hashlib
+import math
 from typing import Any
 
 import optuna
@@ -8,7 +9,6 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from sweeps.attributes import ticks_of
 from sweeps.search import FloatRange, IntRange, Searched
 from sweeps.space import Space
 
@@ -29,30 +29,32 @@ def propose(space: Space, number: int, trials: list[FrozenTrial]) -> dict[str, A
 
     The sampler is made anew each time and sees the trials in order of their labels, in a study in memory:
     what it offers follows from the seed and from what was measured, not from interruptions or retries. A
-    baseline that only its privilege saved from the pruner is shown as the pruned trial it would have been;
-    complete, it would rank above all pruned ones, and the sampler would imitate it.
+    complete baseline that only its privilege carried over a rung is shown as the pruned trial it would be
+    among today's trials; complete, it would rank above all pruned ones, and the sampler would imitate it.
     """
     study = optuna.create_study(
         direction=space.objective.direction, storage=InMemoryStorage(), sampler=_sampler(space, number)
     )
-    study.add_trials(
-        _as_measured(trial) for trial in sorted(trials, key=lambda t: int(t.user_attrs["label"][1:]))
-    )
+    in_order = sorted(trials, key=lambda trial: int(trial.user_attrs["label"][1:]))
+    study.add_trials(_without_privilege(trial, in_order, space) for trial in in_order)
     return study.ask(distributions(space)).params
 
 
-def _as_measured(trial: FrozenTrial) -> FrozenTrial:
-    cut = min((tick for tick, value in ticks_of(trial).items() if value["prunable"]), default=None)
-    if cut is None or trial.state != TrialState.COMPLETE:
+def _without_privilege(trial: FrozenTrial, trials: list[FrozenTrial], space: Space) -> FrozenTrial:
+    if not trial.user_attrs.get("baseline") or trial.state != TrialState.COMPLETE:
         return trial
-    values = {tick: value for tick, value in trial.intermediate_values.items() if tick <= cut}
-    return optuna.trial.create_trial(
-        state=TrialState.PRUNED,
-        value=values[cut],
-        params=trial.params,
-        distributions=trial.distributions,
-        intermediate_values=values,
-    )
+    for rung in space.rungs:
+        values = sorted(t.intermediate_values[rung] for t in trials if rung in t.intermediate_values)
+        kept = values[: max(1, len(values) // space.pruner.reduction_factor)]
+        if rung < space.base.ticks and trial.intermediate_values.get(rung, math.inf) > kept[-1]:
+            return optuna.trial.create_trial(
+                state=TrialState.PRUNED,
+                value=trial.intermediate_values[rung],
+                params=trial.params,
+                distributions=trial.distributions,
+                intermediate_values={t: v for t, v in trial.intermediate_values.items() if t <= rung},
+            )
+    return trial
 
 
 def pruner(space: Space) -> optuna.pruners.BasePruner:

@@ -102,15 +102,14 @@ class SweepStudy:
             return answer_of(frozen, tick)
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         best = min(record.best_fid, finite.get("fid", math.inf))
-        prunable = False
         if math.isfinite(best):
             trial.report(best, tick)
-            prunable = ending is None and trial.should_prune()
-        if prunable and self._may_prune(trial):
-            factor = self.space.pruner.reduction_factor
-            ending = Ending("pruned", f"not among the best 1/{factor} at tick {tick}")
+            # Asked for baselines too: their values on the rungs are what others are measured against.
+            if ending is None and trial.should_prune() and self._may_prune(trial):
+                factor = self.space.pruner.reduction_factor
+                ending = Ending("pruned", f"not among the best 1/{factor} at tick {tick}")
         answer = [ending.outcome, ending.reason] if ending else None
-        trial.set_user_attr(f"tick_{tick}", {"metrics": finite, "ending": answer, "prunable": prunable})
+        trial.set_user_attr(f"tick_{tick}", {"metrics": finite, "ending": answer})
         return ending
 
     def add_checkpoint(self, label: str, *, path: Path, tick: int) -> None:

@@ -93,14 +93,18 @@ def resume_sweep(
     view = view or View()
     space = space_file.load(folder.space)
     with folder.locked():
-        frozen = folder.features if (folder.features / "features.json").exists() else None
+        frozen = _frozen_features(folder)
         with prepared(space, out=folder.out, trainer=trainer, view=view, frozen=frozen) as ready:
             return _run(folder, space, ready, view=view, trials=trials)
 
 
-def plan(space: Space, *, out: Path, view: View) -> None:
-    """`--check`: both gates, then what would be run; no trial starts and nothing is left behind."""
-    with prepared(space, out=out, trainer="wgangp.trainer", view=view, frozen=None) as ready:
+def plan(space: Space, *, out: Path, view: View, resumed: SweepFolder | None = None) -> None:
+    """`--check`: both gates, then what would be run; no trial starts and nothing is left behind.
+
+    `resumed`: the sweep that would go on, whose frozen features must hold.
+    """
+    frozen = _frozen_features(resumed) if resumed else None
+    with prepared(space, out=out, trainer="wgangp.trainer", view=view, frozen=frozen) as ready:
         for line in plan_lines(space, ready):
             view.print(line)
 
@@ -109,7 +113,7 @@ def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials:
     """Everything under the sweep's lock, from the study to the report."""
     uri = tracking.tracking_uri(folder.out)
     with _log_to(folder.log):
-        if not (folder.features / "features.json").exists():
+        if _frozen_features(folder) is None:
             ray.get(ready.preparation.freeze.remote(str(folder.features)))
         sweep_id = _sweep_id(folder)
         study = SweepStudy(folder, space, sweep_id=sweep_id, trials=trials)
@@ -176,6 +180,11 @@ def _finish(
             f"Train the winner: {shlex.join([sys.executable, '-m', 'wgangp.train', str(folder.best_yaml)])}"
         )
     view.print(f"Compare trials: {ui}")
+
+
+def _frozen_features(folder: SweepFolder) -> Path | None:
+    """None: the sweep was stopped before they were kept; they are made again."""
+    return folder.features if (folder.features / "features.json").exists() else None
 
 
 def _sweep_id(folder: SweepFolder) -> str:
