@@ -152,7 +152,6 @@ def test_a_tick_and_its_answer_are_the_one_last_write_of_a_report(
         "tick_1": {
             "metrics": measured(60, 1),
             "ending": [answer.outcome, answer.reason],
-            "prunable": True,
         }
     }
 

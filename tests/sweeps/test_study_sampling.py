@@ -82,14 +82,24 @@ def test_a_baseline_the_pruner_would_have_kept_is_shown_complete(
     assert (trial.state, trial.value, len(trial.intermediate_values)) == (COMPLETE, 480, 9)
 
 
-@pytest.mark.parametrize("baselines", ["[]", "[{gp_weight: 1}, {gp_weight: 2}, {gp_weight: 3}]"])
-def test_who_spent_the_whole_budget_is_shown_complete_though_tick_9_is_a_rung(
-    open_study: OpenStudy,
-    play: Play,
-    shown: Callable[[SweepStudy], list[FrozenTrial]],
-    baselines: str,
+def test_a_baseline_is_measured_against_trials_that_came_to_the_rung_after_it(
+    open_study: OpenStudy, play: Play, shown: Callable[[SweepStudy], list[FrozenTrial]]
 ) -> None:
-    study = open_study(f"enqueue={baselines}")
+    study = open_study("enqueue=[{gp_weight: 10}]")
+    study.ask()
+    assert play(study, "t001", 400, 300, 90, *[80] * 6) == Ending("complete")  # alone on every rung
+    study.end("t001")
+    for fids in ((200, 150, 85), (410, 320, 95)):  # the first passes tick 1 and tick 3, the second neither
+        play(study, study.ask().label, *fids)
+
+    trials = shown(study)
+    assert (trials[0].state, trials[0].value) == (PRUNED, 400)
+
+
+def test_who_spent_the_whole_budget_is_shown_complete_though_tick_9_is_a_rung(
+    open_study: OpenStudy, play: Play, shown: Callable[[SweepStudy], list[FrozenTrial]]
+) -> None:
+    study = open_study("enqueue=[]")
     for fid in (60, 55, 50):  # each the best when it comes to a rung before the last
         assert play(study, study.ask().label, *[fid] * 8) is None
     for label, fid in (("t001", 48), ("t002", 40), ("t003", 45)):
