@@ -6,6 +6,7 @@ import logging
 import platform
 import secrets
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -85,7 +86,13 @@ def resume_sweep(
     trainer: str = "wgangp.trainer",
     view: View | None = None,
 ) -> SweepResult:
-    """Go on with a sweep: interrupted and failed trials, then missing ones; `trials` extends it.
+    """Go on with a sweep: interrupted and failed trials, then missing ones.
+
+    Args:
+        folder: from `folder.find`.
+        trials: extends the sweep to that many in all.
+        trainer: as for `run_sweep`.
+        view: as for `run_sweep`.
 
     Raises:
         UserError: it is running, or what it was scored with is gone or changed.
@@ -176,9 +183,8 @@ def _finish(
         view.print(f"{words}: {shlex.join(command)}")
     view.print(f"Report: {folder.report}")
     if best and not result.interrupted:
-        view.print(
-            f"Train the winner: {shlex.join([sys.executable, '-m', 'wgangp.train', str(folder.best_yaml)])}"
-        )
+        train = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "wgangp.train", str(folder.best_yaml)]
+        view.print(f"Train the winner: {shlex.join(train)}")
     view.print(f"Compare trials: {ui}")
 
 
@@ -200,15 +206,13 @@ def _sweep_id(folder: SweepFolder) -> str:
 def _provenance(facts: dict[str, Any]) -> dict[str, Any]:
     """Versions, commit, data and features, as tags of the parent run."""
     names = ("ray", "tensorflow", "keras", "optuna", "mlflow", "numpy")
-    versions = {f"version_{name}": version(name) for name in names} | {
-        "version_python": platform.python_version()
-    }
-    git = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"],
-        capture_output=True,
-        text=True,
-    )
-    commit = {"git_commit": git.stdout.strip()} if git.returncode == 0 else {}
+    versions = {f"version_{name}": version(name) for name in names}
+    versions["version_python"] = platform.python_version()
+    commit = {}
+    if shutil.which("git"):
+        describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"]
+        git = subprocess.run(describe, capture_output=True, text=True)
+        commit = {"git_commit": git.stdout.strip()} if git.returncode == 0 else {}
     return versions | commit | facts
 
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 HERE = Path(__file__).resolve().parent
 METRICS = (
@@ -30,6 +30,14 @@ METRICS = (
 )
 PATIENCE = 240
 """Seconds after which a sweep of the tests hangs."""
+
+
+def outcome(trial: FrozenTrial) -> str:
+    """How the study says a trial ended."""
+    if trial.state == TrialState.FAIL:
+        return "failed"
+    last = max(int(key[5:]) for key in trial.user_attrs if key.startswith("tick_"))
+    return trial.user_attrs[f"tick_{last}"]["ending"][0]
 
 
 class Sweep:
@@ -97,6 +105,9 @@ class Sweep:
         assert all(trial.state.is_finished() for trial in trials if trial.number in replaced)
         return {t.user_attrs["label"]: t for t in trials if t.number not in replaced}
 
+    def outcomes(self) -> dict[str, str]:
+        return {label: outcome(trial) for label, trial in self.trials().items()}
+
     def client(self) -> MlflowClient:
         return MlflowClient(tracking_uri=f"sqlite:///{self.out / 'mlflow.db'}")
 
@@ -120,7 +131,9 @@ class Sweep:
         assert trials.keys() == runs.keys()
         for label, trial in trials.items():
             attrs, run = trial.user_attrs, runs[label]
-            ticks = {int(key[5:]): value for key, value in attrs.items() if key.startswith("tick_")}
+            ticks = {
+                int(key[5:]): value["metrics"] for key, value in attrs.items() if key.startswith("tick_")
+            }
             assert list(ticks) == list(range(1, len(ticks) + 1))
             for name in (
                 "fid",
@@ -141,7 +154,7 @@ class Sweep:
                 if file.path.endswith(".png")
             }
             assert pictures == {str(tick["images_seen"]) for tick in ticks.values()}
-            assert run.data.tags["outcome"] == attrs["ending"][0]
+            assert run.data.tags["outcome"] == outcome(trial)
             assert run.data.tags["attempt"] == str(attrs["attempt"])
             assert {name: run.data.params[name] for name in trial.params} == {
                 name: str(value) for name, value in trial.params.items()

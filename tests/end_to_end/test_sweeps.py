@@ -1,6 +1,9 @@
 """Three real sweeps: to the end, interrupted and resumed, with a worker killed."""
 
+import csv
 import json
+import shlex
+import subprocess
 from collections import Counter
 from typing import Any
 
@@ -9,16 +12,12 @@ from optuna.trial import TrialState
 from wgangp.settings_file import read
 
 
-def outcomes(sweep: Any) -> dict[str, str]:
-    return {label: trial.user_attrs["ending"][0] for label, trial in sweep.trials().items()}
-
-
 def test_a_sweep_runs_to_the_end_and_everything_agrees(sweep: Any, space: str) -> None:
     assert sweep.run("--space", space) == 0, sweep.output
     trials, (parent, runs) = sweep.trials(), sweep.runs()
 
     sweep.assert_everything_agrees()
-    ended = outcomes(sweep)
+    ended = sweep.outcomes()
     assert list(ended) == [f"t{number:03d}" for number in range(1, 9)]
     assert ended["t001"] == "complete" and trials["t001"].user_attrs["baseline"]
     assert runs["t001"].data.tags["baseline"] == "True"
@@ -42,6 +41,14 @@ def test_a_sweep_runs_to_the_end_and_everything_agrees(sweep: Any, space: str) -
     # Fresh noise is another draw of the same generator: close to the score, and not the same.
     assert scores["fid_fresh"] != best.value
     assert abs(scores["fid_fresh"] - best.value) < 0.5 * best.value
+
+    (train,) = [line for line in sweep.output.splitlines() if line.startswith("Train the winner: ")]
+    command = shlex.split(train.removeprefix("Train the winner: "))
+    subprocess.run([*command, "--set", "budget_kimg=6"], cwd=sweep.out, check=True, capture_output=True)
+    with (sweep.out / "runs" / "train-0001" / "metrics.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert int(row["images_seen"]) == best.user_attrs["tick_1"]["metrics"]["images_seen"]
+    assert 0 < float(row["fid"]) < 1000
 
     (state,) = (sweep.folder / "trials" / "001").glob("experiment_state-*.json")
     workers = Counter(
@@ -93,7 +100,7 @@ def test_a_killed_worker_costs_one_trial_and_resume_mends_it(
         lambda line: line.startswith("t001  6"), kill_worker, "--space", space, "--set", "sweep.retries=0"
     )
     assert status == 1, sweep.output
-    ended = outcomes(sweep)
+    ended = sweep.outcomes()
     (failed,) = [label for label, outcome in ended.items() if outcome == "failed"]
     assert len(ended) == 8
     assert sweep.trials()[failed].state == TrialState.FAIL
@@ -104,7 +111,7 @@ def test_a_killed_worker_costs_one_trial_and_resume_mends_it(
 
     others = {label: runs[label].info.end_time for label in runs if label != failed}
     assert sweep.run("--resume", "digits-0001") == 0, sweep.output
-    assert "failed" not in outcomes(sweep).values()
+    assert "failed" not in sweep.outcomes().values()
     sweep.assert_everything_agrees()
     _, runs_after = sweep.runs()
     assert runs_after[failed].info.run_id == runs[failed].info.run_id
