@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import ray
 
 from wgangp.errors import UserError
@@ -95,8 +96,12 @@ def cluster() -> Iterator[Cluster]:
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
     """A folder for Ray's session, gone afterwards; its sockets allow no long path."""
-    base = tempfile.gettempdir()
-    path = Path(tempfile.mkdtemp(prefix="gp-sweep-", dir=base if len(base) < 30 else "/tmp"))
+    base = Path(tempfile.gettempdir())
+    base = base if len(str(base)) < 30 else Path("/tmp")
+    for left in base.glob("gp-sweep-*-*"):  # by a driver that was killed
+        if not psutil.pid_exists(int(left.name.split("-")[2])):
+            shutil.rmtree(left, ignore_errors=True)
+    path = Path(tempfile.mkdtemp(prefix=f"gp-sweep-{os.getpid()}-", dir=base))
     try:
         yield path
     finally:

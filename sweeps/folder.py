@@ -90,6 +90,13 @@ class SweepFolder:
             yield
 
 
+def check_out(out: Path) -> None:
+    """Raises: UserError, if nothing could be made in `out`."""
+    parent = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise UserError(f"--out {out}: must be a folder that can be made and written; {parent} is not.")
+
+
 def claim(out: Path, name: str) -> SweepFolder:
     """Make the next free `<out>/<name>-0001`; `mkdir` decides between two that start at once."""
     out.mkdir(parents=True, exist_ok=True)

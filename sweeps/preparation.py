@@ -109,11 +109,12 @@ def _wait(reference: Any, preparation: Any, *, view: View, interrupt: Interrupt)
             view.say(ray.get(doing[0]))
 
 
-def plan_lines(space: Space, ready: Ready) -> list[str]:
+def plan_lines(space: Space, ready: Ready, *, trials: int) -> list[str]:
+    """What will be run, for a person; `trials` in all."""
     base = space.base
     rungs = ", ".join(f"{rung * base.tick_kimg:g}" for rung in space.rungs) or "none"
     return [
-        f"  trials {space.sweep.trials} ({len(space.enqueue)} baselines), {ready.capacity} at once,"
+        f"  trials {trials} ({len(space.enqueue)} baselines), {ready.capacity} at once,"
         f" {space.sampler.name} sampler",
         f"  budget {base.budget_kimg:g} kimg in ticks of {base.tick_kimg:g}; compared at {rungs} kimg",
         f"  each trial: {space.resources.cpus:g} CPUs, {space.resources.gpus:g} GPUs,"

@@ -1,6 +1,7 @@
 """What a person sees: a live table in a terminal, plain lines elsewhere, the ranking at the end."""
 
 import math
+from typing import Literal
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -11,6 +12,10 @@ from sweeps.records import TrialRecord, winner
 
 ENDED_SHOWN = 8
 """Ended trials in the live table: the best ones; all are in the ranking at the end."""
+
+
+LEFT = ("trial", "state", "outcome", "settings")
+"""Columns of words; numbers stand at the right."""
 
 
 class View:
@@ -34,9 +39,15 @@ class View:
             self._said = line
             self.print(f"  {line} ...")
 
-    def begin(self, *, name: str, wanted: int, budget_kimg: float, cores: float) -> None:
-        """Trials start, on `cores` CPUs together: from here on `update` and `tick` show them."""
+    def begin(
+        self, *, name: str, wanted: int, budget_kimg: float, expected_kimg: float, cores: float
+    ) -> None:
+        """Trials start, on `cores` CPUs together: from here on `update` and `tick` show them.
+
+        `expected_kimg`: what a trial is thought to take on average before any has shown it.
+        """
         self._name, self._wanted, self._budget, self._cores = name, wanted, budget_kimg, cores
+        self._expected = expected_kimg
         self._records: list[TrialRecord] = []
         self._running: list[str] = []
         if self._console.is_terminal:
@@ -77,12 +88,12 @@ class View:
 
     def table(self, rows: list[list[str]]) -> None:
         """A table that stays; the first row is its heading."""
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in rows[0]:
-            table.add_column(name, justify="left" if name in ("trial", "outcome") else "right", no_wrap=True)
-        for row in rows[1:]:
-            table.add_row(*row)
-        self._console.print(table)
+        # In a narrow window better folded by the terminal than cut: these are results.
+        table, width = _laid_out(rows, most=math.inf)
+        before = self._console.width
+        self._console.width = max(width, before)
+        self._console.print(table, crop=False)
+        self._console.width = before
 
     def _standing(self) -> str:
         ended = sum(1 for record in self._records if record.ending)
@@ -95,7 +106,9 @@ class View:
         if not kimg:
             return None
         searched = [record.kimg for record in self._records if record.ending and not record.baseline]
-        typical = sum(searched) / len(searched) if searched else self._budget
+        typical = (sum(searched) + 4 * self._expected) / (
+            len(searched) + 4
+        )  # the guess counts as four trials
         left = typical * max(0, self._wanted - len(self._records))
         for record in self._records:
             if not record.ending:
@@ -104,24 +117,40 @@ class View:
         return left * sum(record.core_seconds for record in self._records) / kimg / self._cores
 
     def _table(self) -> Group:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("trial", "state", "kimg", "FID", "best FID"):
-            table.add_column(name, justify="left" if name in ("trial", "state") else "right", no_wrap=True)
-        table.add_column("settings", no_wrap=True, overflow="ellipsis")
         best = winner(self._records)
         running = [record for record in self._records if record.label in self._running]
         ended = sorted((r for r in self._records if r.label not in self._running), key=lambda r: r.best_fid)
+        rows = [["trial", "state", "kimg", "FID", "best FID", "settings"]]
         for record in running + ended[:ENDED_SHOWN]:
             state = "running" if record.label in self._running else _outcome(record)
-            table.add_row(
-                record.label + (" *" if best and record.label == best.label else ""),
-                state + (" (baseline)" if record.baseline else ""),
-                f"{record.kimg:.0f}/{self._budget:g}",
-                _number(record.last.get("fid", math.inf)),
-                _number(record.best_fid),
-                record.settings,
+            rows.append(
+                [
+                    record.label + (" *" if best and record.label == best.label else ""),
+                    state + (" (baseline)" if record.baseline else ""),
+                    f"{record.kimg:.0f}/{self._budget:g}",
+                    _number(record.last.get("fid", math.inf)),
+                    _number(record.best_fid),
+                    record.settings,
+                ]
             )
+        table, _ = _laid_out(rows, most=self._console.width)
         return Group(Text(f"{self._name}  {self._standing()}", style="bold"), table)
+
+
+def _laid_out(rows: list[list[str]], *, most: float) -> tuple[Table, int]:
+    """A table whose first row is the heading, and its width; only the last column gives way to `most`."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    used = 0
+    for index, name in enumerate(rows[0]):
+        width = max(len(row[index]) for row in rows)
+        if index == len(rows[0]) - 1:
+            width = int(max(4, min(width, most - used)))
+        used += width + 2
+        justify: Literal["left", "right"] = "left" if name in LEFT else "right"
+        table.add_column(name, justify=justify, no_wrap=True, width=width, overflow="ellipsis")
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table, used - 2
 
 
 def _outcome(record: TrialRecord) -> str:

@@ -25,6 +25,15 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in ("sweeps", "wgangp"):
+            raise
+        print(
+            f"{error}. Use the Python of the environment, {ROOT / '.venv' / 'bin' / 'python'},"
+            " which `make sweep` makes.",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
@@ -37,12 +46,14 @@ def _run(options: argparse.Namespace) -> int:
         return _resume(options)
     if options.space is None:
         raise UserError("--space: say which space file to run, for example --space gp.yaml (or --resume).")
+    from sweeps import folder as folders
     from sweeps import space_file, tracking
 
     overrides = list(options.set)
     if options.trials is not None:
         overrides.append(f"sweep.trials={options.trials}")
     space = space_file.load(find_space(options.space), overrides=overrides)
+    folders.check_out(options.out)
     tracking.tracking_uri(options.out)
     if options.check:
         return _check(space, out=options.out, offline=options.offline)

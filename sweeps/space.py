@@ -136,6 +136,13 @@ class Space:
             rung *= self.pruner.reduction_factor
         return ticks
 
+    @property
+    def expected_kimg(self) -> float:
+        """A guess of what a trial takes on average: each rung lets half go on, since it decides early."""
+        ticks = [*(rung for rung in self.rungs if rung < self.base.ticks), self.base.ticks]
+        gaps = [after - before for before, after in zip([0, *ticks], ticks, strict=False)]
+        return self.base.tick_kimg * sum(gap / 2**passed for passed, gap in enumerate(gaps))
+
     def values(self) -> dict[str, Any]:
         """The whole space as plain values, defaults written out: what is frozen and compared on resume."""
         baselines = [

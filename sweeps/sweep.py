@@ -112,7 +112,7 @@ def plan(space: Space, *, out: Path, view: View, resumed: SweepFolder | None = N
     """
     frozen = _frozen_features(resumed) if resumed else None
     with prepared(space, out=out, trainer="wgangp.trainer", view=view, frozen=frozen) as ready:
-        for line in plan_lines(space, ready):
+        for line in plan_lines(space, ready, trials=space.sweep.trials):
             view.print(line)
 
 
@@ -130,7 +130,7 @@ def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials:
         recorder.begin_sweep(tags=_provenance(ready.facts), files=[folder.space.name])
         tracker = tracking.Tracker(folder, outbox, sweep_id=sweep_id, experiment=space.name, uri=uri)
         tracker.start()
-        for line in plan_lines(space, ready):
+        for line in plan_lines(space, ready, trials=study.trials_wanted):
             view.print(line)
         view.print(f"  {folder.path}")
         interrupted = False
@@ -157,14 +157,12 @@ def _finish(
     """Report, last records, last words. After an interruption only what takes no time."""
     folder, best = result.folder, result.winner
     ui = shlex.join(tracking.ui_command(sys.executable, uri))
-    fresh: dict[str, float] = {}
-    if best and not result.interrupted:
+    fresh = _scores_of(folder, best)
+    if best and not fresh and not result.interrupted:
         view.say("scoring the winner on fresh noise")
-        config = study.config(best)
-        fresh = ray.get(
-            ready.preparation.score_winner.remote(config, str(best.checkpoints[0]), str(folder.best))
-        )
-        (folder.best / "scores.json").write_text(json.dumps(fresh))
+        config, checkpoint = study.config(best), best.checkpoints[0]
+        fresh = ray.get(ready.preparation.score_winner.remote(config, str(checkpoint), str(folder.best)))
+        (folder.best / "scores.json").write_text(json.dumps({"trial": best.label, "scores": fresh}))
         report.write_best(folder, best, config, facts=ready.facts)
     report.write(folder, result.records, facts=ready.facts, fresh=fresh, ui=ui)
     outcome = {0: "complete", 1: "failed", 130: "interrupted"}[result.exit_status]
@@ -186,6 +184,13 @@ def _finish(
         train = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "wgangp.train", str(folder.best_yaml)]
         view.print(f"Train the winner: {shlex.join(train)}")
     view.print(f"Compare trials: {ui}")
+
+
+def _scores_of(folder: SweepFolder, best: TrialRecord | None) -> dict[str, float]:
+    """What an earlier start found of the same winner on fresh noise; empty if there is none."""
+    path = folder.best / "scores.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    return known["scores"] if best and known.get("trial") == best.label else {}
 
 
 def _frozen_features(folder: SweepFolder) -> Path | None:

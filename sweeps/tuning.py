@@ -41,6 +41,7 @@ def tune_trials(
         name=folder.name,
         wanted=study.trials_wanted,
         budget_kimg=space.base.budget_kimg,
+        expected_kimg=space.expected_kimg,
         cores=ready.capacity * resources.cpus,
     )
     tuner = tune.Tuner(

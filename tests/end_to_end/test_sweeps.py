@@ -37,7 +37,7 @@ def test_a_sweep_runs_to_the_end_and_everything_agrees(sweep: Any, space: str) -
     assert winner["from"]["trial"] == label
     assert {name: winner[name] for name in best.params} == best.params
     assert label in (sweep.folder / "report.md").read_text()
-    scores = json.loads((sweep.folder / "best" / "scores.json").read_text())
+    scores = json.loads((sweep.folder / "best" / "scores.json").read_text())["scores"]
     # Fresh noise is another draw of the same generator: close to the score, and not the same.
     assert scores["fid_fresh"] != best.value
     assert abs(scores["fid_fresh"] - best.value) < 0.5 * best.value

@@ -24,7 +24,7 @@ class Screen:
         return self._file.getvalue()
 
     def begin(self, wanted: int = 4) -> View:
-        self.view.begin(name="gp-0001", wanted=wanted, budget_kimg=9, cores=2)
+        self.view.begin(name="gp-0001", wanted=wanted, budget_kimg=9, expected_kimg=9, cores=2)
         return self.view
 
 
@@ -132,5 +132,17 @@ def test_the_time_left_follows_from_the_speed_so_far_and_what_is_missing(make_re
 
     view.update([running, make_record("t002", "pruned", [50] * 2, seconds=20)], ["t001"])
     view.tick(running)
-    # 3 kimg of the baseline and 2 of each of two others: 70 s
-    assert "[1 of 4 ended, about 70 s left]" in screen.text
+    # 3 kimg of the baseline and (4 x 9 + 2) / 5 of each of two others: 182 s
+    assert "[1 of 4 ended, about 3 min left]" in screen.text
+
+
+def test_in_a_narrow_window_only_the_settings_give_way(make_record: MakeRecord) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=60, record=True)
+    view = View(console)
+    view.begin(name="gp-0001", wanted=4, budget_kimg=9, expected_kimg=9, cores=2)
+    view.update([make_record("t001", "complete", [407.5] * 9, baseline=True)], [])
+    view.close()
+    view.table([["trial", "outcome", "generator_lr"], ["t001 " + "x" * 60, "complete", "0.000123"]])
+    text = console.export_text()
+    assert "t001 *  complete (baseline)" in text and "9/9" in text and "407.5" in text
+    assert f"t001 {'x' * 60}  complete      0.000123" in text  # folded by the window, not cut
