@@ -35,7 +35,7 @@ QUIET = {
 WORKERS = {
     "PYTHONPATH": str(ROOT),
     "TF_CPP_MIN_LOG_LEVEL": "3",
-    "TF_CONFIG": "",  # one inherited would make TensorFlow wait for machines that are not there
+    "TF_CONFIG": "{}",  # one inherited would make TensorFlow wait for machines that are not there
 }
 """The environment of worker processes; they import this repository from where it stands."""
 
@@ -64,7 +64,6 @@ def cluster() -> Iterator[Cluster]:
     Raises:
         UserError: RAY_ADDRESS names a cluster with other machines in it.
     """
-    os.environ.update(QUIET)
     address = os.environ.get("RAY_ADDRESS")
     logging.getLogger("ray").setLevel(logging.ERROR)
 
@@ -74,11 +73,11 @@ def cluster() -> Iterator[Cluster]:
         "logging_level": logging.ERROR,
     }
     with contextlib.ExitStack() as after:
+        after.enter_context(_environment(QUIET | ({} if address else WORKERS)))
         if address:
             after.callback(ray.shutdown)
             ray.init(address=address, runtime_env={"env_vars": WORKERS}, **common)
         else:
-            os.environ.update(WORKERS)
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(20))
             os.environ.setdefault("RAY_worker_niceness", "5")
             scratch = after.enter_context(_scratch())
@@ -91,6 +90,21 @@ def cluster() -> Iterator[Cluster]:
             )
         there = ray.cluster_resources()
         yield Cluster(cpus=there.get("CPU", 0), gpus=there.get("GPU", 0))
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """What Ray's processes inherit; whoever called us gets the old environment back."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextlib.contextmanager

@@ -161,7 +161,7 @@ class Sweep:
             }
             checkpoints = sorted((self.folder / "trials").glob(f"*/{label}*/checkpoint_*"))
             assert {str(path.relative_to(self.folder)) for path in checkpoints} == {
-                path for path, _ in attrs["checkpoints"]
+                path for path, _ in attrs.get("checkpoints", [])
             }
             assert len(checkpoints) <= 2
 

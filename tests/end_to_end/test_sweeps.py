@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from typing import Any
 
+import pytest
 from optuna.trial import TrialState
 
 from wgangp.settings_file import read
@@ -116,3 +117,18 @@ def test_a_killed_worker_costs_one_trial_and_resume_mends_it(
     _, runs_after = sweep.runs()
     assert runs_after[failed].info.run_id == runs[failed].info.run_id
     assert {label: runs_after[label].info.end_time for label in others} == others
+
+
+def test_trials_train_mirrored_whatever_tf_config_is_inherited(
+    sweep: Any, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = {
+        "cluster": {"worker": ["127.0.0.1:9", "127.0.0.1:10"]},
+        "task": {"type": "worker", "index": 1},
+    }
+    monkeypatch.setenv("TF_CONFIG", json.dumps(elsewhere))
+    resources = ["--set", "resources.strategy=mirrored", "--set", "resources.cpus=2"]
+    budget = ["--trials", "2", "--set", "train.budget_kimg=12"]
+    assert sweep.run("--space", space, *resources, *budget) == 0, sweep.output
+    assert "2 replica(s)" in sweep.output
+    sweep.assert_everything_agrees()
