@@ -41,7 +41,7 @@ def test_a_sweep_runs_to_the_end_and_everything_agrees(sweep: Any, space: str) -
     scores = json.loads((sweep.folder / "best" / "scores.json").read_text())["scores"]
     # Fresh noise is another draw of the same generator: close to the score, and not the same.
     assert scores["fid_fresh"] != best.value
-    assert abs(scores["fid_fresh"] - best.value) < 0.5 * best.value
+    assert abs(scores["fid_fresh"] - best.value) < 3 + 0.5 * best.value
 
     (train,) = [line for line in sweep.output.splitlines() if line.startswith("Train the winner: ")]
     command = shlex.split(train.removeprefix("Train the winner: "))
