@@ -105,13 +105,20 @@ def resume_sweep(
             return _run(folder, space, ready, view=view, trials=trials)
 
 
-def plan(space: Space, *, out: Path, view: View, resumed: SweepFolder | None = None) -> None:
+def plan(
+    space: Space,
+    *,
+    out: Path,
+    view: View,
+    resumed: SweepFolder | None = None,
+    trainer: str = "wgangp.trainer",
+) -> None:
     """`--check`: both gates, then what would be run; no trial starts and nothing is left behind.
 
     `resumed`: the sweep that would go on, whose frozen features must hold.
     """
     frozen = _frozen_features(resumed) if resumed else None
-    with prepared(space, out=out, trainer="wgangp.trainer", view=view, frozen=frozen) as ready:
+    with prepared(space, out=out, trainer=trainer, view=view, frozen=frozen) as ready:
         for line in plan_lines(space, ready, trials=space.sweep.trials):
             view.print(line)
 

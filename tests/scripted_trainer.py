@@ -1,11 +1,32 @@
-"""The public functions of `wgangp.trainer`, played without TensorFlow from what the settings say.
+"""The public functions of `wgangp.trainer`, played without TensorFlow from the settings and a script.
 
-FID falls from 500 by 1/(tick x generator_lr), so that known settings win. A file `<cache>/script.json` may
-order faults: {"fail": {"<gp_weight>": [tick, times]}} raises at the start of that tick, so many times.
+FID falls from 500 by 1/(tick x generator_lr), so that known settings win; `critic_loss` counts the ticks.
+
+A file `<cache>/script.json`, read anew at each tick, may order
+
+    {"seconds": 0.1,                                        each tick takes so long
+     "faults": {"3": [{"tick": 2, "do": "raise", "times": 1}]}}   by gp_weight; tick 0 is the start of a trial
+
+where `do` is one of
+
+    raise      an exception
+    kill       the worker ends itself with SIGKILL
+    allocate   takes `megabytes`, touched, and holds them for a minute
+    diverge    the tick's outcome
+    explode    a penalty of 1e12, and on it goes
+    hang       for `seconds`
+    full       OSError: no space left on device
+
+`times` (default: always) is counted in files `<cache>/fired/...`, so that a test can see that it happened.
+Every tick is noted in `<cache>/ticks.jsonl`: pid, gp_weight, tick, begin, end (seconds since the epoch).
 """
 
+import errno
 import io
 import json
+import os
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +45,7 @@ with io.BytesIO() as _buffer:
 
 @dataclass(frozen=True)
 class Prepared:
-    script: Path
+    cache: Path
     facts: dict[str, Any]
 
 
@@ -45,10 +66,11 @@ class Trainer:
 
     def __init__(self, prepared: Prepared, *, strategy: str, cpus: int, gpus: float) -> None:
         Trainer.built += 1
-        self._script = prepared.script
+        self._cache = prepared.cache
 
     def start(self, config: TrainConfig) -> None:
         self._config, self.tick = config, 0
+        self._obey()
 
     def load(self, folder: Path) -> None:
         try:
@@ -57,33 +79,69 @@ class Trainer:
             raise CheckpointError(f"{folder} is damaged") from error
 
     def advance(self) -> Progress:
+        begin = time.time()
         self.tick += 1
-        self._obey_script()
+        did = self._obey()
         fid = 500 / (1 + 100 * self.tick * self._config.generator_lr)
-        done = self.tick == self._config.ticks
+        metrics = {"fid": fid, "critic_loss": float(self.tick)}
+        outcome, reason = ("complete" if self.tick == self._config.ticks else None), ""
+        if "diverge" in did:
+            metrics["critic_loss"], outcome, reason = float("nan"), "diverged", "critic_loss is not finite"
+        if "explode" in did:
+            metrics["gradient_penalty"] = 1e12
+        note = {"pid": os.getpid(), "gp_weight": self._config.gp_weight, "tick": self.tick}
+        with (self._cache / "ticks.jsonl").open("a") as file:
+            file.write(json.dumps(note | {"begin": begin, "end": time.time()}) + "\n")
         images = round(self.tick * self._config.tick_kimg * 1000)
-        return Progress(self.tick, images, {"fid": fid}, PNG, "complete" if done else None, "")
+        return Progress(self.tick, images, metrics, PNG, outcome, reason)
 
     def save(self, folder: Path) -> None:
         np.save(folder / "tick.npy", self.tick)
 
     def forget(self) -> None: ...
 
-    def _obey_script(self) -> None:
-        if not self._script.exists():
-            return
-        script = json.loads(self._script.read_text())
-        tick, times = script["fail"].get(f"{self._config.gp_weight:g}", (0, 0))
-        if tick == self.tick and times:
-            script["fail"][f"{self._config.gp_weight:g}"] = (tick, times - 1)
-            self._script.write_text(json.dumps(script))
+    def _obey(self) -> list[str]:
+        """Do what the script orders for this tick; what was done."""
+        path = self._cache / "script.json"
+        script = json.loads(path.read_text()) if path.exists() else {}
+        time.sleep(script.get("seconds", 0) if self.tick else 0)
+        weight = f"{self._config.gp_weight:g}"
+        orders = [order for order in script.get("faults", {}).get(weight, []) if order["tick"] == self.tick]
+        return [order["do"] for order in orders if self._fires(weight, order) and _do(order)]
+
+    def _fires(self, weight: str, order: dict[str, Any]) -> bool:
+        folder = self._cache / "fired"
+        folder.mkdir(exist_ok=True)
+        name = f"{weight}-{order['tick']}-{order['do']}"
+        count = len(list(folder.glob(f"{name}-*")))
+        if count >= order.get("times", float("inf")):
+            return False
+        (folder / f"{name}-{count + 1}").touch(exist_ok=False)
+        return True
+
+
+def _do(order: dict[str, Any]) -> bool:
+    match order["do"]:
+        case "raise":
             raise RuntimeError("the script says so\nat length")
+        case "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "allocate":
+            taken = [np.ones(1_000_000, np.uint8) for _ in range(order["megabytes"])]
+            time.sleep(60)
+            del taken
+        case "hang":
+            time.sleep(order["seconds"])
+    return True
 
 
 def prepare(
     config: TrainConfig, *, cache: Path, frozen: Path | None = None, say: Callable[[str], None] = print
 ) -> Prepared:
     say("reading the script")
+    cache.mkdir(parents=True, exist_ok=True)
     facts = {
         "dataset": config.dataset,
         "data_sha256": "0" * 64,
@@ -94,11 +152,11 @@ def prepare(
         "features_sha256": "0" * 64,
         "features_accuracy": 1.0,
     }
-    return Prepared(cache / "script.json", facts)
+    return Prepared(cache, facts)
 
 
 def freeze(prepared: Prepared, folder: Path) -> None:
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "features.json").write_text("{}")
 
 

@@ -18,6 +18,10 @@ train: {budget_kimg: 36, tick_kimg: 9, generator_lr: 0.01}
 pruner: {name: none}
 sweep: {trials: 3, retries: 1, seed: 0}
 """
+FAULTS = {
+    "1": [{"tick": 3, "do": "raise", "times": 1}],
+    "2": [{"tick": 2, "do": "raise", "times": 2}],
+}
 
 
 def test_a_broken_trial_is_tried_again_from_its_checkpoint_then_fails_alone_and_resume_retries_it(
@@ -26,7 +30,7 @@ def test_a_broken_trial_is_tried_again_from_its_checkpoint_then_fails_alone_and_
     monkeypatch.setenv("WGANGP_CACHE", str(tmp_path))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     # Trial 1 breaks once and is retried; trial 2 breaks as often as retries allow and once more.
-    (tmp_path / "script.json").write_text(json.dumps({"fail": {"1": [3, 1], "2": [2, 2]}}))
+    (tmp_path / "script.json").write_text(json.dumps({"faults": FAULTS}))
     (tmp_path / "scripted.yaml").write_text(SPACE)
     space = space_file.load(tmp_path / "scripted.yaml")
 

@@ -88,7 +88,9 @@ def test_an_attempt_goes_on_from_the_newest_checkpoint_that_holds(worker: Worker
 
 
 def test_whatever_breaks_comes_back_as_one_line(worker: Worker, tmp_path: Path) -> None:
-    (tmp_path / "script.json").write_text(json.dumps({"fail": {"7": [1, 1]}}))
+    (tmp_path / "script.json").write_text(
+        json.dumps({"faults": {"7": [{"tick": 1, "do": "raise", "times": 1}]}})
+    )
     with pytest.raises(TrialFailed, match=r"^RuntimeError: the script says so at length$"):
         worker(assignment()).step()
 

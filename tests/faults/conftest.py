@@ -1,0 +1,51 @@
+"""Faults injected from outside into real sweeps of a scripted trainer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real_sweep import Sweep
+
+SPACE = Path(__file__).with_name("scripted.yaml")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.fault)
+
+
+class ScriptedSweep(Sweep):
+    """A sweep of `scripted.yaml`; its cache holds the script and the trainer's notes."""
+
+    def __init__(self, out: Path) -> None:
+        super().__init__(out, name="scripted", trainer="tests.scripted_trainer")
+        self.cache = out / "cache"
+        self.cache.mkdir(parents=True)
+        self.environment["WGANGP_CACHE"] = str(self.cache)
+
+    def script(self, *, seconds: float = 0, faults: dict[int, list[dict[str, Any]]] | None = None) -> None:
+        """What the trainer is to do: seconds of each tick, faults by gp_weight."""
+        orders = {"seconds": seconds, "faults": faults or {}}
+        (self.cache / "script.json").write_text(json.dumps(orders))
+
+    def fired(self) -> list[str]:
+        """Faults that happened, as `<gp_weight>-<tick>-<do>-<count>`."""
+        return sorted(path.name for path in (self.cache / "fired").glob("*"))
+
+    def ticks(self) -> list[dict[str, Any]]:
+        """Every tick that any attempt finished: pid, gp_weight, tick, begin, end."""
+        path = self.cache / "ticks.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> ScriptedSweep:
+    return ScriptedSweep(tmp_path)
+
+
+@pytest.fixture
+def space() -> str:
+    return str(SPACE)
