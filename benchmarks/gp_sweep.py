@@ -20,10 +20,9 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from sweeps import space_file  # noqa: E402
+from sweeps import history, space_file  # noqa: E402
 from sweeps.folder import SweepFolder  # noqa: E402
 from sweeps.records import winner  # noqa: E402
-from sweeps.study import SweepStudy  # noqa: E402
 
 HEADINGS = (
     *("seed", "wall s", "best FID", "fresh", "(10,5)", "times", "(10,1)", "sure", "classes"),
@@ -58,9 +57,7 @@ def _row(seed: int, space: str, out: Path) -> str:
 
     (path,) = (path.parent for path in out.glob("*/space.yaml"))
     folder = SweepFolder(path)
-    with folder.locked():
-        study = SweepStudy(folder, space_file.load(folder.space), sweep_id=(path / "id").read_text().strip())
-        records = study.final_records()
+    records = history.read(folder, space_file.load(folder.space)).records
     best = winner(records)
     assert best is not None
     published, two_rate = (record for record in records if record.baseline)

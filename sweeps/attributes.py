@@ -1,7 +1,8 @@
 """What the study writes on Optuna's trials, read back as records.
 
 label, baseline, prune    what the trial is
-attempt, last_error       how often it was started, why the last attempt that died did
+attempts                  for each attempt, which of the study's `starts` it was made under
+last_error                why the last attempt that died did
 tick_1, tick_2, ...       each recorded tick: {metrics, ending: [outcome, reason] or null}
 checkpoints               [[path, tick], ...], newest first, two at most
 retry_of                  number of the failed Optuna trial this one took the place of
@@ -9,7 +10,6 @@ retry_of                  number of the failed Optuna trial this one took the pl
 A tick is one write, so that what was measured and how the trial was to end are there together or not at all.
 """
 
-import re
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -20,32 +20,44 @@ from sweeps.records import Ending, TrialRecord
 
 def record_of(trial: FrozenTrial, folder: SweepFolder) -> TrialRecord:
     """All that is known of a trial, with paths as they are now."""
-    attrs = trial.user_attrs
+    attrs, ticks = trial.user_attrs, ticks_of(trial)
     return TrialRecord(
         label=attrs["label"],
         params=trial.params,
         baseline=attrs.get("baseline", False),
-        attempt=attrs.get("attempt", 0),
-        ending=_ending(trial),
+        attempt=len(attrs.get("attempts", [])),
+        ending=_ending(trial, ticks),
         last_error=attrs.get("last_error", ""),
-        ticks={tick: value["metrics"] for tick, value in ticks_of(trial).items()},
+        ticks={tick: value["metrics"] for tick, value in ticks.items()},
         checkpoints=[folder.path / path for path, _ in attrs.get("checkpoints", [])],
     )
 
 
 def ticks_of(trial: FrozenTrial) -> dict[int, dict[str, Any]]:
     """What was written of each recorded tick, in order."""
-    found = {int(key[5:]): value for key, value in trial.user_attrs.items() if re.fullmatch(r"tick_\d+", key)}
+    found = {int(key[5:]): value for key, value in trial.user_attrs.items() if key.startswith("tick_")}
     return dict(sorted(found.items()))
 
 
 def answer_of(trial: FrozenTrial, tick: int) -> Ending | None:
     """How the trial was to end by the report of `tick`; None: it was to go on, or there is no such tick."""
-    ending = ticks_of(trial).get(tick, {}).get("ending")
-    return Ending(*ending) if ending else None
+    return _answer(ticks_of(trial), tick)
 
 
-def _ending(trial: FrozenTrial) -> Ending | None:
+def lacks_only_the_tell(trial: FrozenTrial) -> bool:
+    """Whether the trial's last tick was answered with an ending and its checkpoint is there."""
+    ticks = ticks_of(trial)
+    tick = max(ticks, default=0)
+    newest = trial.user_attrs.get("checkpoints", [[None, 0]])[0][1]
+    return newest == tick and _answer(ticks, tick) is not None
+
+
+def _ending(trial: FrozenTrial, ticks: dict[int, dict[str, Any]]) -> Ending | None:
     if trial.state == TrialState.FAIL:
         return Ending("failed", trial.user_attrs.get("last_error", ""))
-    return answer_of(trial, max(ticks_of(trial), default=0)) if trial.state.is_finished() else None
+    return _answer(ticks, max(ticks, default=0)) if trial.state.is_finished() else None
+
+
+def _answer(ticks: dict[int, dict[str, Any]], tick: int) -> Ending | None:
+    ending = ticks.get(tick, {}).get("ending")
+    return Ending(*ending) if ending else None

@@ -1,10 +1,12 @@
 """Ray as a sweep needs it: started quietly, with nothing left behind, and what it has to offer."""
 
 import contextlib
+import fcntl
 import logging
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +15,11 @@ from typing import Any
 
 import psutil
 import ray
+from ray._private.authentication.authentication_token_setup import (
+    maybe_enable_token_auth_if_token_available,
+)
 
+from sweeps.interrupt import Interrupt
 from wgangp.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +46,13 @@ WORKERS = {
 """The environment of worker processes; they import this repository from where it stands."""
 
 
+MUTE: dict[str, Any] = {
+    "log_to_driver": False,
+    "configure_logging": False,
+    "logging_level": logging.ERROR,
+}
+
+
 @dataclass(frozen=True)
 class Cluster:
     """What there is to train on."""
@@ -58,31 +71,16 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(interrupt: Interrupt) -> Iterator[Cluster]:
     """The cluster at RAY_ADDRESS, which must be this machine, or one started here and ended with the block.
 
     Raises:
-        UserError: RAY_ADDRESS names a cluster with other machines in it.
+        UserError: nothing answers at RAY_ADDRESS, or the cluster there has other machines in it.
+        Interrupted: a signal came before it started.
     """
-    address = os.environ.get("RAY_ADDRESS")
+    address = os.environ.get("RAY_ADDRESS", "")
     logging.getLogger("ray").setLevel(logging.ERROR)
-
-    common: dict[str, Any] = {
-        "log_to_driver": False,
-        "configure_logging": False,
-        "logging_level": logging.ERROR,
-    }
-    with contextlib.ExitStack() as after:
-        after.enter_context(_environment(QUIET | ({} if address else WORKERS)))
-        if address:
-            after.callback(ray.shutdown)
-            ray.init(address=address, runtime_env={"env_vars": WORKERS}, **common)
-        else:
-            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(20))
-            os.environ.setdefault("RAY_worker_niceness", "5")
-            scratch = after.enter_context(_scratch())
-            after.callback(ray.shutdown)
-            ray.init(address="local", include_dashboard=False, _temp_dir=str(scratch), **common)
+    with _started(interrupt) if address in ("", "local") else _joined(address, interrupt):
         alive = [node for node in ray.nodes() if node["Alive"]]
         if len(alive) > 1:
             raise UserError(
@@ -90,6 +88,64 @@ def cluster() -> Iterator[Cluster]:
             )
         there = ray.cluster_resources()
         yield Cluster(cpus=there.get("CPU", 0), gpus=there.get("GPU", 0))
+
+
+@contextlib.contextmanager
+def _started(interrupt: Interrupt) -> Iterator[None]:
+    with _environment(QUIET | WORKERS), _scratch() as scratch:
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(20))
+        os.environ.setdefault("RAY_worker_niceness", "5")
+        try:
+            with interrupt.at_once(lambda: _remove(scratch)):
+                ray.init(address="local", include_dashboard=False, _temp_dir=str(scratch), **MUTE)
+            yield
+        finally:
+            ray.shutdown()
+
+
+@contextlib.contextmanager
+def _joined(address: str, interrupt: Interrupt) -> Iterator[None]:
+    _look_for(address)
+    with _environment(QUIET):
+        # `ray start` asks for the token in the home folder if there is one; so do we.
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+        try:
+            with interrupt.at_once(lambda: None):
+                ray.init(address=address, runtime_env={"env_vars": WORKERS}, **MUTE)
+            yield
+        except ConnectionError as error:
+            raise _nobody(address, " ".join(str(error).split())) from error
+        finally:
+            ray.shutdown()
+
+
+def ignored_settings() -> list[str]:
+    """What the environment asks for and does not get, for a person."""
+    if os.environ.get("TF_CONFIG", "").strip() in ("", "{}"):
+        return []
+    return ["TF_CONFIG is ignored: a trial trains on this machine alone."]
+
+
+def _look_for(address: str) -> None:
+    """Ray would wait half a minute for a cluster that is gone."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or "/" in host:
+        raise UserError(
+            f"RAY_ADDRESS: must be host:port of a cluster on this machine, got '{address}'."
+            " Unset it to have one started."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=3).close()
+    except (OSError, OverflowError) as error:
+        raise _nobody(address, str(error)) from error
+
+
+def _nobody(address: str, why: str) -> UserError:
+    return UserError(
+        f"RAY_ADDRESS: must be a cluster that runs, got '{address}': {why}. Unset it to have one started."
+    )
 
 
 @contextlib.contextmanager
@@ -109,14 +165,35 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """A folder for Ray's session, gone afterwards; its sockets allow no long path."""
+    """A folder for Ray's session, gone afterwards; its sockets allow no long path, its commands no space.
+
+    A lock says that its owner lives: what drivers that were killed left behind is removed by the next.
+    """
     base = Path(tempfile.gettempdir())
-    base = base if len(str(base)) < 30 else Path("/tmp")
-    for left in base.glob("gp-sweep-*-*"):  # by a driver that was killed
-        if not psutil.pid_exists(int(left.name.split("-")[2])):
-            shutil.rmtree(left, ignore_errors=True)
-    path = Path(tempfile.mkdtemp(prefix=f"gp-sweep-{os.getpid()}-", dir=base))
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+    base = base if len(str(base)) < 30 and " " not in str(base) else Path("/tmp")
+    for left in base.glob("gp-sweep-*/lock"):
+        with contextlib.suppress(OSError), left.open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left.parent, ignore_errors=True)
+    unlocked = Path(tempfile.mkdtemp(prefix=".gp-sweep-", dir=base))
+    path = base / unlocked.name[1:]
+    with (unlocked / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        unlocked.rename(path)
+        try:
+            yield path
+        finally:
+            _remove(path)
+
+
+def _remove(scratch: Path) -> None:
+    """The folder of Ray's session, and before it what was started with it and still runs."""
+    for process in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any(str(scratch) in word for word in process.cmdline()):
+                family = [process, *process.children(recursive=True)]
+                for member in family:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        member.kill()
+                psutil.wait_procs(family, timeout=3)
+    shutil.rmtree(scratch, ignore_errors=True)

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import re
+import secrets
 import socket
 import time
 from collections.abc import Iterator
@@ -68,6 +69,37 @@ class SweepFolder:
         taken = [int(entry.name) for entry in self.trials.glob("[0-9]*") if entry.name.isdigit()]
         return f"{max(taken, default=0) + 1:03d}"
 
+    @property
+    def sweep_id(self) -> str:
+        """A name no other sweep has, whatever database they share; empty before `identify`."""
+        path = self.path / "id"
+        return path.read_text().strip() if path.exists() else ""
+
+    def identify(self) -> str:
+        """The sweep's id, made at its first start."""
+        if not self.sweep_id:
+            aside = self.path / ".id.new"
+            aside.write_text(f"{self.name}-{secrets.token_hex(4)}\n")
+            aside.replace(self.path / "id")
+        return self.sweep_id
+
+    def holder(self) -> str:
+        """The process that holds the sweep, in words; empty if none does."""
+        try:
+            with (self.path / "lock").open(encoding="utf-8") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return file.read().strip()
+        except FileNotFoundError:
+            pass
+        return ""
+
+    def check_free(self) -> None:
+        """Raises: UserError, if a process holds the sweep."""
+        if holder := self.holder():
+            raise UserError(f"{self.name}: is running already: {holder}. Wait for it or end it.")
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the sweep while it runs; the kernel lets go when the process ends, however it ends.
@@ -79,10 +111,8 @@ class SweepFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                file.seek(0)
-                raise UserError(
-                    f"{self.name}: is running already: {file.read().strip()}. Wait for it or end it."
-                ) from None
+                self.check_free()
+                raise UserError(f"{self.name}: was just looked at by another process; try again.") from None
             file.truncate(0)
             started = time.strftime("%Y-%m-%d %H:%M:%S")
             file.write(f"process {os.getpid()} on {socket.gethostname()} since {started}\n")

@@ -15,8 +15,8 @@ from typing import Any
 import ray
 
 from sweeps import folder as folders
-from sweeps import tracking
-from sweeps.cluster import Cluster, cluster
+from sweeps import store
+from sweeps.cluster import Cluster, cluster, ignored_settings
 from sweeps.interrupt import Interrupt
 from sweeps.progress import View
 from sweeps.space import Space
@@ -72,13 +72,18 @@ class Ready:
     trainer: str
     interrupt: Interrupt
 
+    def wait(self, reference: Any) -> Any:
+        """What a reference comes to. Raises: Interrupted, if a signal comes first."""
+        while not ray.wait([reference], timeout=0.3)[0]:
+            self.interrupt.check()
+        return ray.get(reference)
+
 
 @contextlib.contextmanager
 def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path | None) -> Iterator[Ready]:
     """The second gate: start Ray, prepare data and features, check what needs them."""
-    tracking.tracking_uri(out)
-    view.say("starting Ray")
-    with cluster() as there, Interrupt() as interrupt:
+    store.tracking_uri(out)
+    with Interrupt() as interrupt, _started(interrupt, view=view) as there:
         preparation = ray.remote(Preparation).options(num_cpus=0, max_concurrency=2).remote(trainer)
         cache = folders.cache(out)
         promised: Any = preparation.prepare.remote(space.base, str(cache), str(frozen) if frozen else None)
@@ -98,15 +103,34 @@ def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path 
         yield Ready(there, capacity, preparation, prepared, facts, trainer, interrupt)
 
 
+@contextlib.contextmanager
+def _started(interrupt: Interrupt, *, view: View) -> Iterator[Cluster]:
+    for line in ignored_settings():
+        view.print(f"  {line}")
+    view.say("starting Ray")
+    with cluster(interrupt) as there:
+        yield there
+
+
 def _wait(reference: Any, preparation: Any, *, view: View, interrupt: Interrupt) -> Any:
     while True:
         interrupt.check()
         done, _ = ray.wait([reference], timeout=0.3)
         if done:
-            return ray.get(reference)
+            return _facts(reference)
         doing, _ = ray.wait([preparation.doing.remote()], timeout=0.3)
         if doing:
             view.say(ray.get(doing[0]))
+
+
+def _facts(reference: Any) -> Any:
+    try:
+        return ray.get(reference)
+    except (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError) as error:
+        raise UserError(
+            "The process that prepares data and features has died: it was killed, or memory ran out."
+            " Start again; if it dies again, free some memory."
+        ) from error
 
 
 def plan_lines(space: Space, ready: Ready, *, trials: int) -> list[str]:

@@ -71,14 +71,14 @@ class View:
         )
 
     def ended(self, record: TrialRecord) -> None:
-        """An attempt is over."""
-        if not self._live:
-            how = (
-                f"{record.ending.outcome} {record.ending.reason}"
-                if record.ending
-                else "failed; to be tried again"
-            )
-            self.print(f"{record.label}  {how.rstrip()}  best {record.best_fid:.1f}")
+        """A trial is over; of attempts that died a warning tells."""
+        if not self._live and record.ending and record.ending.outcome != "failed":
+            how = f"{record.ending.outcome} {record.ending.reason}".rstrip()
+            self.print(f"{record.label}  {how}  best {_number(record.best_fid)}")
+
+    def warn(self, line: str) -> None:
+        """Something a person should know although the sweep goes on."""
+        self._console.print(Text(f"Warning: {line}", style="yellow"), soft_wrap=True)
 
     def close(self) -> None:
         """No more ticks; the live table goes."""

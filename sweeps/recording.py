@@ -16,8 +16,12 @@ STATUS = {"failed": "FAILED", "interrupted": "KILLED"}
 class Recorder(Callback):
     """Appends a line for each start, tick and end of a trial, and for the sweep's best so far."""
 
-    def __init__(self, study: SweepStudy, outbox: Outbox) -> None:
-        self._study, self._outbox = study, outbox
+    def __init__(self, study: SweepStudy, outbox: Outbox, *, under: str) -> None:
+        """`under`: versions and commit, in words, that this start's attempts are made under."""
+        self._study, self._outbox, self._under = study, outbox, under
+        # What has ended with an answer does not change any more, so counting on is enough.
+        self._answered = 0
+        self._best: TrialRecord | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -25,7 +29,9 @@ class Recorder(Callback):
     def begin_sweep(self, *, tags: dict[str, Any], files: list[str]) -> None:
         """A start of the sweep; trials that ended while nobody could write it down are caught up with."""
         self._outbox.append(tags=tags, files=files, status="RUNNING")
-        for record in self._study.records():
+        records = self._study.records()
+        self._count(records)
+        for record in records:
             if record.ending and self._outbox.outcomes.get(record.label) != record.ending.outcome:
                 self._end(record, record.ending)
 
@@ -39,7 +45,8 @@ class Recorder(Callback):
     def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         assignment = trial.config["assignment"]
         config = assignment.config.model_dump()
-        tags = {"attempt": assignment.attempt, "baseline": assignment.baseline}
+        attempt = assignment.attempt
+        tags = {"attempt": attempt, f"attempt_{attempt}": self._under, "baseline": assignment.baseline}
         self._outbox.append(trial=assignment.label, params=config, tags=tags, status="RUNNING")
 
     def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
@@ -61,18 +68,27 @@ class Recorder(Callback):
     def _ended(self, trial: Any) -> None:
         record = self._study.record(trial.config["assignment"].label)
         if record.ending:
+            self._count([record])
             self._end(record, record.ending)
         else:
             reason = f"attempt {record.attempt} failed, to be tried again: {record.last_error}"
             self._outbox.append(trial=record.label, tags={"reason": reason})
 
     def _end(self, record: TrialRecord, ending: Ending) -> None:
+        # The sweep's line goes first: a trial whose own line is there is not looked at again.
+        if self._best and ending.outcome not in STATUS:
+            settings = {f"best_{name}": value for name, value in self._best.params.items()}
+            self._outbox.append(
+                tick=self._answered,
+                step=self._answered,
+                metrics={"best_fid": self._best.best_fid},
+                tags={"best_trial": self._best.label} | settings,
+            )
         tags = {"outcome": ending.outcome, "reason": ending.reason}
         self._outbox.append(trial=record.label, tags=tags, status=STATUS.get(ending.outcome, "FINISHED"))
-        records = self._study.records()
-        best = winner(records)
-        if best and ending.outcome not in STATUS:
-            answered = sum(1 for other in records if other.ending and other.ending.outcome not in STATUS)
-            self._outbox.append(tick=answered, step=answered, metrics={"best_fid": best.best_fid})
-            settings = {f"best_{name}": value for name, value in best.params.items()}
-            self._outbox.append(tags={"best_trial": best.label} | settings)
+
+    def _count(self, records: list[TrialRecord]) -> None:
+        """Take note of trials that ended; of equals the one asked first is the best."""
+        self._answered += sum(1 for one in records if one.ending and one.ending.outcome not in STATUS)
+        known = [self._best] if self._best else []
+        self._best = winner(sorted([*known, *records], key=lambda one: int(one.label[1:])))

@@ -56,6 +56,11 @@ class TrialRecord:
     checkpoints: list[Path] = field(repr=False)
 
     @property
+    def number(self) -> int:
+        """Its place in the order of asking: 1, 2, ..."""
+        return int(self.label[1:])
+
+    @property
     def tick(self) -> int:
         """The last recorded tick, 0 before the first."""
         return max(self.ticks, default=0)

@@ -1,6 +1,7 @@
 """Ended trials -> ranking, comparison with the baselines, `report.md` and `best.yaml`."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +87,7 @@ def answer(records: list[TrialRecord], fresh: dict[str, float]) -> list[str]:
     """
     best = winner(records)
     if best is None:
-        return ["No trial is complete, so there is no winner."]
+        return [_without_winner(records)]
     lines = [f"winner {best.label}: {best.settings}", f"  best FID {best.best_fid:.1f}"]
     if fresh:
         lines[-1] += f" ({fresh['fid_fresh']:.1f} on fresh noise)"
@@ -97,6 +98,19 @@ def answer(records: list[TrialRecord], fresh: dict[str, float]) -> list[str]:
     for comparison in compare(best, records):
         lines += comparison.lines()
     return lines
+
+
+def _without_winner(records: list[TrialRecord]) -> str:
+    endings = [(record.label, record.ending) for record in records if record.ending]
+    counts = Counter(ending.outcome for _, ending in endings)
+    if records and counts["diverged"] == len(records):
+        label, ending = endings[0]
+        return (
+            f"All {len(records)} trials diverged ({label}: {ending.reason}), so there is no winner."
+            " Start a new sweep with lower learning rates."
+        )
+    ended = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return "No trial is complete, so there is no winner" + (f": {ended}." if ended else ".")
 
 
 def write(

@@ -10,10 +10,11 @@ if sys.path and Path(sys.path[0] or ".").resolve() == ROOT / "sweeps":
     # Run as a file: Python put this folder there, where its modules would shadow others.
     sys.path[0] = str(ROOT)
 
+from sweeps import disk  # noqa: E402
+from sweeps.interrupt import Interrupted  # noqa: E402
 from wgangp.errors import UserError  # noqa: E402
 
 if TYPE_CHECKING:
-    from sweeps.folder import SweepFolder
     from sweeps.space import Space
 
 
@@ -34,8 +35,13 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         print("Interrupted.", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if not disk.is_full(error):
+            raise
+        print("The disk is full. Free some space, then start again, or --resume what began.", file=sys.stderr)
         return 130
 
 
@@ -47,72 +53,56 @@ def _run(options: argparse.Namespace) -> int:
     if options.space is None:
         raise UserError("--space: say which space file to run, for example --space gp.yaml (or --resume).")
     from sweeps import folder as folders
-    from sweeps import space_file, tracking
+    from sweeps import space_file, store
 
     overrides = list(options.set)
     if options.trials is not None:
         overrides.append(f"sweep.trials={options.trials}")
     space = space_file.load(find_space(options.space), overrides=overrides)
     folders.check_out(options.out)
-    tracking.tracking_uri(options.out)
+    store.tracking_uri(options.out)
     if options.check:
         return _check(space, out=options.out, offline=options.offline)
     from sweeps import sweep
-    from sweeps.interrupt import Interrupted
 
-    try:
-        return sweep.run_sweep(space, out=options.out).exit_status
-    except Interrupted:
-        raise KeyboardInterrupt from None
+    return sweep.run_sweep(space, out=options.out).exit_status
 
 
 def _resume(options: argparse.Namespace) -> int:
     from sweeps import folder as folders
-    from sweeps import space_file
+    from sweeps import outlook, space_file, sweep
 
     if options.set:
         raise UserError("--set: cannot change a sweep that was started; only --trials can grow.")
-    if options.trials is not None and options.trials < 1:
-        raise UserError(f"--trials: must be at least 1, got {options.trials}.")
     if options.resume == "":
-        known = folders.existing(options.out)
-        print(
-            "\n".join(f"{folder.name}  {folder.path}" for folder in known)
-            or f"No sweeps under {options.out}."
-        )
+        if options.trials is not None or options.check:
+            raise UserError("--resume: say which sweep; alone it lists them.")
+        states = [outlook.state_line(folder) for folder in folders.existing(options.out)]
+        print("\n".join(states) or f"No sweeps under {options.out}.")
         return 0
     folder = folders.find(options.out, options.resume)
     space = space_file.load(folder.space)
     if options.space:
-        space_file.check_unchanged(space_file.load(find_space(options.space)), space)
-    if options.trials is not None and options.trials < space.sweep.trials:
-        raise UserError(
-            f"--trials: must be at least the {space.sweep.trials} trials that {folder.name} was started"
-            f" with, got {options.trials}; a sweep only grows."
-        )
+        given = space_file.load(find_space(options.space))
+        space_file.check_unchanged(given, space.values())
+        if options.trials is None and given.sweep.trials > space.sweep.trials:
+            print(f"sweep.trials: a sweep grows by --trials {given.sweep.trials}, not by its file.")
     if options.check:
-        return _check(space, out=folder.out, offline=options.offline, resumed=folder)
-    from sweeps import sweep
-    from sweeps.interrupt import Interrupted
+        from sweeps.progress import View
 
-    try:
-        return sweep.resume_sweep(folder, trials=options.trials).exit_status
-    except Interrupted:
-        raise KeyboardInterrupt from None
+        sweep.plan_resume(folder, trials=options.trials, prepare=not options.offline, view=View())
+        return 0
+    return sweep.resume_sweep(folder, trials=options.trials).exit_status
 
 
-def _check(space: "Space", *, out: Path, offline: bool, resumed: "SweepFolder | None" = None) -> int:
+def _check(space: "Space", *, out: Path, offline: bool) -> int:
     if offline:
         print(f"{space.source.name}: no mistakes found in the text.")
         return 0
     from sweeps import sweep
-    from sweeps.interrupt import Interrupted
     from sweeps.progress import View
 
-    try:
-        sweep.plan(space, out=out, view=View(), resumed=resumed)
-    except Interrupted:
-        raise KeyboardInterrupt from None
+    sweep.plan(space, out=out, view=View())
     return 0
 
 

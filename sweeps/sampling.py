@@ -1,5 +1,6 @@
 """A space in Optuna's terms: distributions, the sampler of one trial, the pruner."""
 
+import copy
 import hashlib
 import math
 from typing import Any
@@ -35,9 +36,17 @@ def propose(space: Space, number: int, trials: list[FrozenTrial]) -> dict[str, A
     study = optuna.create_study(
         direction=space.objective.direction, storage=InMemoryStorage(), sampler=_sampler(space, number)
     )
-    in_order = sorted(trials, key=lambda trial: int(trial.user_attrs["label"][1:]))
-    study.add_trials(_without_privilege(trial, in_order, space) for trial in in_order)
+    if space.sampler.name != "random":  # which looks at no trial
+        in_order = sorted(trials, key=lambda trial: int(trial.user_attrs["label"][1:]))
+        study.add_trials(_bare(_without_privilege(trial, in_order, space)) for trial in in_order)
     return study.ask(distributions(space)).params
+
+
+def _bare(trial: FrozenTrial) -> FrozenTrial:
+    """With no attribute of ours but the label: no sampler reads them, and long trials are slow to copy."""
+    bare = copy.copy(trial)
+    bare.user_attrs = {name: trial.user_attrs[name] for name in ("label",) if name in trial.user_attrs}
+    return bare
 
 
 def _without_privilege(trial: FrozenTrial, trials: list[FrozenTrial], space: Space) -> FrozenTrial:

@@ -5,6 +5,7 @@ last checkpoint, as the next free worker asks. That is the same path for every k
 `--resume` takes.
 """
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,14 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import Searcher
 
+from sweeps import disk
+from sweeps.interrupt import Interrupted
 from sweeps.records import Ending, TrialFailed, WorkerFull
 from sweeps.study import SweepStudy
+
+log = logging.getLogger(__name__)
+
+DIED_IDLE = "the worker had died while it waited for a trial"
 
 
 class StudySearcher(Searcher):
@@ -40,7 +47,8 @@ class StudySearcher(Searcher):
         label = self._labels.pop(trial_id)
         if error:
             reason = self.errors.pop(trial_id, "the worker could not be started")
-            self._study.fail(label, reason=reason, charged=not reason.startswith(WorkerFull.__name__))
+            free = (WorkerFull.__name__, DIED_IDLE)
+            self._study.fail(label, reason=reason, charged=not reason.startswith(free))
         else:
             self._study.end(label)
 
@@ -61,6 +69,8 @@ class StudyScheduler(FIFOScheduler):
         self._study, self._searcher = study, searcher
 
     def on_trial_result(self, tune_controller: Any, trial: Trial, result: dict[str, Any]) -> str:
+        for notice in result["notices"]:
+            log.warning("%s: %s", result["label"], notice)
         said = Ending(result["outcome"], result["reason"]) if result["outcome"] else None
         ending = self._study.report(
             result["label"],
@@ -73,23 +83,33 @@ class StudyScheduler(FIFOScheduler):
         return TrialScheduler.STOP if ending else TrialScheduler.CONTINUE
 
     def on_trial_error(self, tune_controller: Any, trial: Trial) -> None:
-        self._searcher.errors[trial.trial_id] = describe(trial.pickled_error_file)
+        error = _load(trial.pickled_error_file)
+        if disk.is_full(error):
+            raise Interrupted(disk.WORDS)
+        # A worker that dies between two trials is found dead by the next, which has not begun.
+        idle = trial in getattr(tune_controller, "_resetting_trials", ())
+        self._searcher.errors[trial.trial_id] = DIED_IDLE if idle else describe(error)
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
 
-def describe(pickled_error: str | None) -> str:
-    """One line for a person from the file in which Ray keeps what ended an attempt."""
-    if pickled_error is None:
+def _load(pickled_error: str | None) -> BaseException | None:
+    """What ended an attempt, from the file in which Ray keeps it."""
+    return cloudpickle.loads(Path(pickled_error).read_bytes()) if pickled_error else None
+
+
+def describe(error: BaseException | None) -> str:
+    """One line for a person about what ended an attempt."""
+    if error is None:
         return "the worker could not be started"
-    error = cloudpickle.loads(Path(pickled_error).read_bytes())
     cause = getattr(error, "cause", None)
     if cause is not None:
         return str(cause) if isinstance(cause, TrialFailed) else f"{type(cause).__name__}: {cause}"
     name = type(error).__name__
     words = {
         "OutOfMemoryError": "the worker was ended because memory ran out",
+        "EndedForMemory": "the worker was ended because memory ran out",
         "ActorDiedError": "the worker process died (killed, or it crashed)",
     }
     return words.get(name, " ".join(f"{name}: {error}".split())[:500])

@@ -24,15 +24,20 @@ def load(path: Path, *, overrides: list[str] | None = None) -> Space:
     return check(read(path, overrides=overrides or []), default_name=path.stem)
 
 
-def check_unchanged(given: Space, frozen: Space) -> None:
-    """Hold a space file against the one its sweep was started with; only `sweep.trials` may differ.
+def check_unchanged(given: Space, frozen: dict[str, Any]) -> None:
+    """Hold a space file against the `values` its sweep was started with; only `sweep.trials` may differ.
+
+    A setting that came into being since then is unchanged at its default.
 
     Raises:
         UserError: with a line for each key that differs.
     """
-    there, here = _flat(frozen.values()), _flat(given.values())
+    there, here = _flat(frozen), _flat(given.values())
+    defaults = {("train", field): info.default for field, info in TrainConfig.model_fields.items()}
     may_differ = {("sweep", "trials")}
-    if given.sweep.seed != frozen.sweep.seed:  # said once, not again for each seed that follows it
+    may_differ |= {key for key, value in defaults.items() if key not in there and here.get(key) == value}
+    may_differ -= {("train", "init_seed")}  # without one each trial has its own
+    if given.sweep.seed != there["sweep", "seed"]:  # said once, not again for each seed that follows it
         may_differ |= {("train", seed) for seed in ("seed", "evaluation_seed") if seed not in given.train}
     problems = [
         given.source.problem(

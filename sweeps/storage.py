@@ -1,6 +1,7 @@
 """Where the study is kept: opened, mended after a killed driver, and seen through one filter."""
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,34 @@ from optuna.trial import FrozenTrial
 log = logging.getLogger(__name__)
 
 
-def open_storage(journal: Path, *, url: str | None) -> optuna.storages.BaseStorage:
-    """The database at `url`, or the journal file, mended; the caller holds the sweep's lock."""
+def open_storage(journal: Path, *, url: str | None, mend: bool) -> optuna.storages.BaseStorage:
+    """The database at `url`, or else the journal file.
+
+    `mend`: what a killed driver left in the journal; the caller holds the sweep's lock.
+    """
     if url:
         storage = optuna.storages.get_storage(url)
     else:
-        _repair(journal)
-        storage = JournalStorage(JournalFileBackend(str(journal)))
+        if mend:
+            _mend(journal)
+        storage = JournalStorage(_WholeLines(str(journal)))
     _show_current_only(storage)
     return storage
 
 
-def _repair(journal: Path) -> None:
+class _WholeLines(JournalFileBackend):
+    """Appends whole or not at all: whatever follows half a line could never be read again."""
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        size = os.path.getsize(self._file_path)
+        try:
+            super().append_logs(logs)
+        except OSError:  # the disk is full
+            os.truncate(self._file_path, size)
+            raise
+
+
+def _mend(journal: Path) -> None:
     """Mend what a killed driver can leave behind; under the sweep's lock nobody else writes."""
     lock = journal.with_name(journal.name + ".lock")
     if lock.is_symlink() or lock.exists():

@@ -12,19 +12,18 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from sweeps.attributes import answer_of, record_of, ticks_of
+from sweeps import charter, lineage
+from sweeps.attributes import answer_of, lacks_only_the_tell, record_of
 from sweeps.folder import SweepFolder
 from sweeps.records import Assignment, Ending, Metrics, TrialRecord
-from sweeps.sampling import derived_seed, distributions, propose, pruner
+from sweeps.sampling import derived_seed, pruner
 from sweeps.space import Space
 from sweeps.storage import open_storage
 from wgangp.config import TrainConfig
-from wgangp.errors import UserError
 
 log = logging.getLogger(__name__)
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -34,21 +33,43 @@ class SweepStudy:
     """The study of one sweep, opened by the process that holds the sweep's lock."""
 
     def __init__(
-        self, folder: SweepFolder, space: Space, *, sweep_id: str, trials: int | None = None
+        self,
+        folder: SweepFolder,
+        space: Space,
+        *,
+        sweep_id: str,
+        trials: int | None = None,
+        under: dict[str, str] | None = None,
+        scored_with: dict[str, str] | None = None,
     ) -> None:
-        """Open the study, making it if it is not there. `trials` extends the sweep to that many in all."""
+        """Open the study, making it if it is not there.
+
+        Args:
+            folder: the sweep's, whose lock the caller holds.
+            space: what it was started with.
+            sweep_id: the study's name.
+            trials: extends the sweep to that many in all.
+            under: versions and commit of this start, recorded with every attempt it makes.
+            scored_with: digests of data and features, which later starts are held to.
+
+        Raises:
+            UserError: it was scored with something else, or had more trials; nothing is changed.
+        """
         self.folder, self.space = folder, space
-        self._study = optuna.create_study(
-            storage=open_storage(folder.journal, url=space.study.storage),
-            study_name=sweep_id,
-            direction=space.objective.direction,
-            load_if_exists=True,
-            sampler=optuna.samplers.RandomSampler(),
-            pruner=pruner(space),
+        storage = open_storage(folder.journal, url=space.study.storage, mend=True)
+        # Not by `load_if_exists`, which writes to the journal each time.
+        if sweep_id not in optuna.get_all_study_names(storage):
+            optuna.create_study(storage=storage, study_name=sweep_id, direction=space.objective.direction)
+        sampler = optuna.samplers.RandomSampler()  # never asked: `sampling` proposes
+        self._study = optuna.load_study(
+            study_name=sweep_id, storage=storage, sampler=sampler, pruner=pruner(space)
         )
+        charter.hold_to(self._study, scored_with or {}, sweep=folder.name)
+        charter.note_space(self._study, space)
         self._live: dict[str, optuna.trial.Trial] = {}
         self._failures: dict[str, int] = {}
-        self.trials_wanted = self._extended(trials)
+        self.trials_wanted = charter.trials_wanted(self._study, space, extended_to=trials)
+        self._start, self.conditions_before = charter.begin(self._study, under or {})
         self._backlog = self._unfinished()
 
     # What to run ------------------------------------------------------------------------------------
@@ -57,19 +78,17 @@ class SweepStudy:
         """The next attempt to run: interrupted and failed trials first, then new ones. None: nothing now."""
         if self._backlog:
             label = self._backlog.pop(0)
-            trial = self._attach(label)
         elif len(self._current()) < self.trials_wanted:
             label = f"t{len(self._current()) + 1:03d}"
-            trial = self._new(label)
+            lineage.add_new(self._study, self.space, label)
         else:
             return None
-        self._live[label] = trial
-        attempt = trial.user_attrs.get("attempt", 0) + 1
-        trial.set_user_attr("attempt", attempt)
+        trial = self._live[label] = self._take_up(label)
+        trial.set_user_attr("attempts", [*trial.user_attrs.get("attempts", []), self._start])
         record = self.record(label)
         return Assignment(
             label=label,
-            attempt=attempt,
+            attempt=record.attempt,
             config=self.config(record),
             params=record.params,
             baseline=record.baseline,
@@ -116,10 +135,13 @@ class SweepStudy:
         """Record a checkpoint and delete what is no longer needed: the newest two stay."""
         trial = self._live[label]
         relative = str(path.relative_to(self.folder.path))
-        before = [entry for entry in trial.user_attrs.get("checkpoints", []) if entry[0] != relative]
+        known = [entry for entry in trial.user_attrs.get("checkpoints", []) if entry[0] != relative]
+        # One of the same tick or later did not hold, or this tick would not have been trained again.
+        before = [entry for entry in known if entry[1] < tick]
         trial.set_user_attr("checkpoints", [[relative, tick], *before[:1]])
-        for dropped, _ in before[1:]:
-            shutil.rmtree(self.folder.path / dropped, ignore_errors=True)
+        for dropped, _ in known:
+            if dropped not in [kept for kept, _ in before[:1]]:
+                shutil.rmtree(self.folder.path / dropped, ignore_errors=True)
 
     def drop_unrecorded_checkpoints(self) -> None:
         """Delete what was being saved as an attempt died; nothing may be running."""
@@ -130,7 +152,7 @@ class SweepStudy:
 
     def end(self, label: str) -> Ending:
         """Tell Optuna how the trial ended, by what its last report was answered with."""
-        ending = self._tell(self._frozen(label))
+        ending = self._tell(label)
         del self._live[label]
         return ending
 
@@ -139,14 +161,19 @@ class SweepStudy:
 
         `charged`: whether it counts against `retries`.
         """
+        frozen = self._frozen(label)
+        if lacks_only_the_tell(frozen):  # it died when its work was done
+            return self.end(label)
         self._failures[label] = self._failures.get(label, 0) + charged
-        trial = self._live.pop(label)
-        log.warning("%s: attempt %d: %s", label, trial.user_attrs["attempt"], reason)
-        trial.set_user_attr("last_error", reason)
-        if self._failures[label] <= self.space.sweep.retries:
+        self._live.pop(label).set_user_attr("last_error", reason)
+        attempt = len(frozen.user_attrs["attempts"])
+        again = self._failures[label] <= self.space.sweep.retries
+        what_next = "it will be tried again" if again else "it has failed"
+        log.warning("%s: attempt %d ended: %s; %s", label, attempt, reason, what_next)
+        if again:
             self._backlog.append(label)
             return None
-        self._study.tell(trial, state=TrialState.FAIL)
+        lineage.tell(self._study, frozen, Ending("failed"), score=math.inf)
         return Ending("failed", reason)
 
     # What is known ----------------------------------------------------------------------------------
@@ -156,8 +183,9 @@ class SweepStudy:
 
     def records(self) -> list[TrialRecord]:
         """All trials in order of asking."""
-        records = [record_of(trial, self.folder) for trial in self._current()]
-        return sorted(records, key=lambda record: int(record.label[1:]))
+        return sorted(
+            (record_of(trial, self.folder) for trial in self._current()), key=lambda record: record.number
+        )
 
     def final_records(self) -> list[TrialRecord]:
         """All trials as they stand when nothing runs any more: those without an ending are interrupted."""
@@ -174,97 +202,31 @@ class SweepStudy:
     def _frozen(self, label: str) -> FrozenTrial:
         return next(trial for trial in self._current() if trial.user_attrs["label"] == label)
 
-    def _extended(self, trials: int | None) -> int:
-        """How many trials are wanted in all; that only grows."""
-        known = self._study.user_attrs.get("trials")
-        before = known or self.space.sweep.trials
-        trials = before if trials is None else trials
-        if trials < before:
-            raise UserError(f"--trials: must be at least the {before} trials of this sweep, got {trials}.")
-        if trials != known:
-            self._study.set_user_attr("trials", trials)
-        return trials
-
     def _unfinished(self) -> list[str]:
         """Labels a start has to take up; those that lack nothing but the tell are told now."""
         labels = []
         for trial in self._current():
             if trial.state in (TrialState.RUNNING, TrialState.FAIL):
                 label = trial.user_attrs["label"]
-                newest = trial.user_attrs.get("checkpoints", [[None, 0]])[0][1]
-                if newest == max(ticks_of(trial), default=0) and answer_of(trial, newest):
-                    self._attach(label)
-                    self._tell(self._frozen(label))
+                if lacks_only_the_tell(trial):
+                    self._take_up(label)
+                    self._tell(label)
                 else:
                     labels.append(label)
         return sorted(labels, key=lambda label: int(label[1:]))
 
-    def _attach(self, label: str) -> optuna.trial.Trial:
+    def _take_up(self, label: str) -> optuna.trial.Trial:
         trial = self._frozen(label)
-        half_recorded = set(trial.intermediate_values) - set(ticks_of(trial))
-        if trial.state == TrialState.FAIL or half_recorded:
-            self._clone(trial)
-            if trial.state == TrialState.RUNNING:
-                self._study.tell(self._reattached(trial), state=TrialState.FAIL)
-            trial = self._frozen(label)
-        return self._reattached(trial)
+        if trial.state == TrialState.FAIL or lineage.is_half_recorded(trial):
+            lineage.add_copy(self._study, self.space, trial)
+        return lineage.take_up(self._study, self._frozen(label))
 
-    def _reattached(self, trial: FrozenTrial) -> optuna.trial.Trial:
-        return optuna.trial.Trial(self._study, trial._trial_id)
-
-    def _clone(self, old: FrozenTrial) -> None:
-        """A running copy of `old` with what was recorded in full; `old` is hidden from then on."""
-        recorded = ticks_of(old)
-        system = {
-            f"completed_rung_{index}": old.system_attrs[f"completed_rung_{index}"]
-            for index, rung in enumerate(self.space.rungs)
-            if rung in recorded and f"completed_rung_{index}" in old.system_attrs
-        }
-        self._study.add_trial(
-            optuna.trial.create_trial(
-                state=TrialState.RUNNING,
-                params=old.params,
-                distributions=old.distributions,
-                intermediate_values={
-                    tick: v for tick, v in old.intermediate_values.items() if tick in recorded
-                },
-                user_attrs=old.user_attrs | {"retry_of": old.number},
-                system_attrs=system,
-            )
-        )
-
-    def _new(self, label: str) -> optuna.trial.Trial:
-        """Make a trial with all that belongs to it in one write."""
-        number = int(label[1:])
-        attrs: dict[str, Any] = {"label": label}
-        if number <= len(self.space.enqueue):
-            baseline = self.space.enqueue[number - 1]
-            params = baseline.params
-            attrs |= {"baseline": True, "prune": baseline.prune}
-        else:
-            params = propose(self.space, number, self._current())
-        self._study.add_trial(
-            optuna.trial.create_trial(
-                state=TrialState.RUNNING,
-                params=params,
-                distributions=distributions(self.space),
-                user_attrs=attrs,
-            )
-        )
-        return self._reattached(self._frozen(label))
-
-    def _tell(self, frozen: FrozenTrial) -> Ending:
+    def _tell(self, label: str) -> Ending:
+        frozen = self._frozen(label)
         record = record_of(frozen, self.folder)
         ending = answer_of(frozen, record.tick)
-        assert ending is not None, f"{record.label} stopped without an ending"
-        trial = self._reattached(frozen)
-        if ending.outcome == "complete":
-            self._study.tell(trial, record.best_fid)
-        else:
-            if ending.outcome == "diverged":
-                # Optuna ranks pruned trials by how far they came; an infeasible one ranks below them all.
-                trial.set_constraint("diverged", 1.0)
-            self._study.tell(trial, state=TrialState.PRUNED)
+        assert ending is not None, f"{label} stopped without an ending"
+        lineage.tell(self._study, frozen, ending, score=record.best_fid)
         return ending
 
     def _may_prune(self, trial: optuna.trial.Trial) -> bool:

@@ -1,57 +1,26 @@
-"""Outbox -> MLflow: the sweep as a parent run, its trials as child runs, metrics, pictures, outcomes.
+"""Outbox -> MLflow: one thread sends what waits, and training never waits for it.
 
-One thread sends; when MLflow cannot be reached it waits and tries again, and training goes on. Runs are
-found by their tags before they are made, and a value's timestamp is the one it was measured at, so that
-sending a line twice changes nothing.
+When MLflow cannot be reached the thread tries again until it can; what one line holds that MLflow will never
+take is written down and passed over. The thread touches neither log nor terminal: what a person should know
+waits until the driver asks for it by `tell`.
 """
 
-import fcntl
-import io
 import logging
-import os
 import threading
 import time
-from pathlib import Path
+from collections import deque
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
+from sweeps import store
 from sweeps.folder import SweepFolder
 from sweeps.outbox import Outbox
-from wgangp.errors import UserError
+from sweeps.sending import NotStored, Sender, reason
 
 log = logging.getLogger(__name__)
 
-DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
-
-
-def tracking_uri(out: Path) -> str:
-    """Where runs are recorded: MLFLOW_TRACKING_URI, else a database under `out`.
-
-    Raises:
-        UserError: the variable names a kind of store that MLflow no longer writes.
-    """
-    given = os.environ.get("MLFLOW_TRACKING_URI")
-    if not given:
-        return f"sqlite:///{out.resolve() / 'mlflow.db'}"
-    scheme = urlsplit(given).scheme.partition("+")[0]
-    if scheme not in (*DATABASES, "http", "https", "databricks"):
-        raise UserError(
-            "MLFLOW_TRACKING_URI: must be a database (sqlite:///...) or a server (http://...), "
-            f"got '{given}'. Unset it to use {out / 'mlflow.db'}."
-        )
-    driver, slashes, database = given.partition(":///")
-    if scheme == "sqlite" and database and not database.startswith(("/", ":memory:")):
-        given = (
-            driver + slashes + str(Path(database).resolve())
-        )  # from another folder it would be another file
-    return given
-
-
-def ui_command(python: str, uri: str) -> list[str]:
-    """The command that shows the runs; for a server, its address is where they are shown."""
-    if uri.startswith("http"):
-        return [uri]
-    return [python, "-m", "mlflow", "ui", "--backend-store-uri", uri]
+PICTURES_PATIENCE = 20
+"""Seconds for which a picture that cannot be stored holds up what comes behind it."""
 
 
 class Tracker:
@@ -64,125 +33,149 @@ class Tracker:
         self._sweep_id, self._experiment, self._uri = sweep_id, experiment, uri
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tracking", daemon=True)
-        self._sender: _Sender | None = None
+        self._sender: Sender | None = None
+        self._news: deque[tuple[int, str]] = deque()
+        self._refused: list[dict[str, Any]] = []
+        self._pictures_fail_since: float | None = None
+        self._takes_pictures = True
         self.trouble: str | None = None
         """Why the last try failed, while it does."""
 
     def start(self) -> None:
+        if not store.remembers(self._folder):
+            store.remember(self._folder, self._uri)
+        self._outbox.send_refused_again()
         self._thread.start()
 
-    def finish(self, *, patience: float) -> int:
-        """Send what waits, for at most `patience` seconds; the number of lines left unsent."""
-        deadline = time.monotonic() + patience
-        while self._outbox.unsent and self._thread.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self._stop.set()
-        self._thread.join(timeout=max(0.1, deadline - time.monotonic()))
+    def tell(self, say: Callable[[str], None]) -> None:
+        """Say what happened since, from the thread that calls; warnings go to the log, which shows them."""
+        while self._news:
+            level, line = self._news.popleft()
+            if level == logging.WARNING:
+                log.warning("%s", line)
+            else:
+                say(line)
+
+    def finish(
+        self,
+        *,
+        patience: float,
+        say: Callable[[str], None] = log.info,
+        check: Callable[[], None] = lambda: None,
+    ) -> int:
+        """Send what waits; the number of lines left unsent.
+
+        Args:
+            patience: seconds after which what is left is left.
+            say: is given what a person should know meanwhile.
+            check: called all the time; what it raises ends the wait and goes on to the caller.
+        """
+        began = time.monotonic()
+        said = False
+        try:
+            while self._outbox.unsent and self._thread.is_alive() and time.monotonic() < began + patience:
+                check()
+                self.tell(say)
+                if not said and time.monotonic() > began + 1:
+                    said = True
+                    why = f", which cannot be reached ({self.trouble})" if self.trouble else ""
+                    say(
+                        f"  sending {self._outbox.unsent} records to MLflow{why} for up to {patience:g} s;"
+                        " Ctrl-C leaves them to --resume ..."
+                    )
+                time.sleep(0.05)
+        finally:
+            self._stop.set()
+        self._thread.join(timeout=max(0.1, began + patience - time.monotonic()))
+        self.tell(say)
         return self._outbox.unsent
+
+    def last_words(self) -> list[str]:
+        """What has not reached MLflow and what becomes of it, for the end of a start."""
+        lines = []
+        if unsent := self._outbox.unsent:
+            why = f" ({self.trouble})" if self.trouble else ""
+            lines.append(f"{unsent} records have not reached MLflow{why}; --resume sends them.")
+        if self._refused:
+            lines.append(
+                f"{len(self._refused)} records were not taken whole by MLflow, the first is"
+                f" {_in_words(self._refused[0])}. --resume tries again; all are in {self._outbox.refused}"
+            )
+        return lines
 
     def _run(self) -> None:
         pause = 0.2
         while not self._stop.is_set():
             try:
-                if self._sender is None:
-                    self._sender = _Sender(
-                        self._folder, sweep_id=self._sweep_id, experiment=self._experiment, uri=self._uri
-                    )
-                for line, mark in self._outbox.waiting():
-                    if self._stop.is_set():
-                        return
-                    self._sender.send(line)
-                    self._outbox.mark_sent(mark)
-                    if "samples" in line:
-                        (self._outbox.folder / line["samples"]).unlink(missing_ok=True)
-                if self.trouble:
-                    log.warning("MLflow answers again")
-                self.trouble, pause = None, 0.2
-            except (
-                Exception
-            ) as error:  # whatever MLflow, its database or the network raises: training goes on
-                self.trouble = " ".join(str(error).split())[:200]
-                log.warning("MLflow cannot be reached, trying again: %s", self.trouble)
-                self._sender = None  # the next one looks up what had arrived
-                pause = min(pause * 2, 10.0)
+                self._send_waiting()
+                pause = 0.2
+            # Whatever MLflow, its database or the network raises: training goes on.
+            except Exception as error:
+                self._failed(error)
+                pause = min(pause * 2, 5.0)
             self._stop.wait(pause)
 
+    def _send_waiting(self) -> None:
+        sender = self._sender = self._sender or self._connect()
+        lines = list(self._outbox.waiting())
+        for line, mark in lines:
+            if self._stop.is_set():
+                return
+            refused = sender.send(line, pictures=self._takes_pictures)
+            if refused:
+                self._note_refused(line, refused)
+            self._outbox.mark_sent(mark)
+            if "samples" in line and not refused:
+                (self._outbox.folder / line["samples"]).unlink(missing_ok=True)
+            self._answered()
+        if not lines:
+            self._answered()
 
-class _Sender:
-    """One connection to MLflow and the ids of this sweep's runs."""
-
-    def __init__(self, folder: SweepFolder, *, sweep_id: str, experiment: str, uri: str) -> None:
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # the outbox retries, and says so
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-        from mlflow import MlflowClient
-
-        self._folder, self._sweep_id = folder, sweep_id
-        # Two first starts on one fresh database would collide in its schema migration.
-        with (folder.out / ".mlflow.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self._client = MlflowClient(tracking_uri=uri)
-            found = self._client.get_experiment_by_name(experiment)
-            local = (folder.out / "mlartifacts" / experiment).resolve().as_uri()
-            artifacts = local if uri.startswith("sqlite") else None
-            self._experiment_id = (
-                found.experiment_id
-                if found
-                else self._client.create_experiment(experiment, artifact_location=artifacts)
+    def _connect(self) -> Sender:
+        sender = Sender(self._folder, sweep_id=self._sweep_id, experiment=self._experiment, uri=self._uri)
+        if self._outbox.sent and not sender.knows_the_sweep():
+            self._outbox.mark_sent(0)
+            where = store.without_secrets(self._uri)
+            self._warn(
+                f"{where} has no records of {self._folder.name}: all are sent again, but for the pictures"
+                " that were sent before"
             )
-        self._runs: dict[str, str] = {}
-        self._since = int(time.time() * 1000)
+        store.remember(self._folder, self._uri)  # only now: it may have been mistyped
+        return sender
 
-    def send(self, line: dict[str, Any]) -> None:
-        """Record one line: metrics, params, tags, a picture, files, and the run's new status."""
-        run = self._run_id(line.get("trial"), made=line["time"])
-        if line.get("status") == "RUNNING":
-            self._client.update_run(run, status="RUNNING")
-        self._log(run, line)
-        if "samples" in line:
-            self._log_picture(run, line)
-        for file in line.get("files", []):
-            self._client.log_artifact(run, str(self._folder.path / file))
-        if line.get("status", "RUNNING") != "RUNNING":
-            self._client.set_terminated(run, status=line["status"], end_time=line["time"])
-
-    def _run_id(self, trial: str | None, *, made: int) -> str:
-        """The run of a trial, or of the sweep (None), made if it is not there."""
-        name = f"{self._folder.name}-{trial}" if trial else self._folder.name
-        if name not in self._runs:
-            tags = {"sweep": self._folder.name, "sweep_id": self._sweep_id}
-            if trial:
-                tags |= {"trial": trial, "mlflow.parentRunId": self._run_id(None, made=made)}
-            where = f"tags.sweep_id = '{self._sweep_id}' and attributes.run_name = '{name}'"
-            found = self._client.search_runs([self._experiment_id], where, max_results=1)
-            run = (
-                found[0]
-                if found
-                else self._client.create_run(self._experiment_id, start_time=made, run_name=name, tags=tags)
+    def _failed(self, error: Exception) -> None:
+        self._sender = None  # the next one looks up what had arrived
+        why = reason(error)
+        if self.trouble is None:
+            self._warn(
+                f"MLflow cannot be reached ({why}): training goes on; what is to be recorded waits in"
+                f" {self._outbox.folder}"
             )
-            self._runs[name] = run.info.run_id
-        return self._runs[name]
+        self.trouble = why
+        if not isinstance(error, NotStored):
+            self._pictures_fail_since = None
+            return
+        self._pictures_fail_since = self._pictures_fail_since or time.monotonic()
+        if time.monotonic() > self._pictures_fail_since + PICTURES_PATIENCE:
+            self._takes_pictures = False
+            self._warn(f"MLflow stores no pictures and files ({why}): all else is sent without them")
 
-    def _log(self, run: str, line: dict[str, Any]) -> None:
-        from mlflow.entities import Metric, Param, RunTag
+    def _answered(self) -> None:
+        self._pictures_fail_since = None
+        if self.trouble is not None:
+            self.trouble = None
+            self._news.append((logging.INFO, "MLflow answers again: what waited is being sent"))
 
-        step = line.get("step", 0)
-        metrics = [Metric(key, value, line["time"], step) for key, value in line.get("metrics", {}).items()]
-        params = [Param(key, str(value)) for key, value in line.get("params", {}).items()]
-        tags = [RunTag(key, str(value)) for key, value in line.get("tags", {}).items()]
-        if metrics or params or tags:
-            self._client.log_batch(run, metrics=metrics, params=params, tags=tags)
+    def _note_refused(self, line: dict[str, Any], why: list[str]) -> None:
+        entry = self._outbox.note_refused(line, why)
+        if not self._refused:
+            self._warn(f"MLflow does not take {_in_words(entry)}; the rest is sent without it")
+        self._refused.append(entry)
 
-    def _log_picture(self, run: str, line: dict[str, Any]) -> None:
-        from PIL import Image
+    def _warn(self, line: str) -> None:
+        self._news.append((logging.WARNING, line))
 
-        path = self._folder.outbox / line["samples"]
-        if not path.exists():
-            return  # it went before the mark was moved
-        # Unlike a metric, a picture sent twice would be there twice.
-        key = f"samples+step+{line['step']}+"
-        from_before = line["time"] < self._since
-        if not (from_before and any(key in file.path for file in self._client.list_artifacts(run, "images"))):
-            image = Image.open(io.BytesIO(path.read_bytes()))
-            self._client.log_image(
-                run, image, key="samples", step=line["step"], timestamp=line["time"], synchronous=True
-            )
+
+def _in_words(entry: dict[str, Any]) -> str:
+    """`line 7 (t001: params width: why)`."""
+    return f"line {entry['line']} ({entry['trial'] or 'the sweep'}: {'; '.join(entry['refused'])[:300]})"

@@ -5,9 +5,10 @@ fail happens in `setup` or `reset_config`: Ray retries neither, so building and 
 `step`.
 """
 
+import contextlib
 import importlib
-import logging
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,8 @@ import psutil
 import ray
 from ray import tune
 
+from sweeps import disk
 from sweeps.records import Assignment, TrialFailed, WorkerFull
-
-log = logging.getLogger(__name__)
 
 
 class SweepTrial(tune.Trainable):
@@ -37,14 +37,11 @@ class SweepTrial(tune.Trainable):
     def _take(self, config: dict[str, Any]) -> None:
         self._assignment: Assignment = config["assignment"]
         self._started = False
+        self._notices: list[str] = []
 
     def step(self) -> dict[str, Any]:
-        try:
+        with _in_one_line():
             return self._step()
-        except WorkerFull:
-            raise
-        except Exception as error:
-            raise TrialFailed(" ".join(f"{type(error).__name__}: {error}".split())) from error
 
     def _step(self) -> dict[str, Any]:
         begin = time.monotonic()
@@ -67,6 +64,7 @@ class SweepTrial(tune.Trainable):
             "samples": progress.samples,
             "outcome": progress.outcome,
             "reason": progress.reason,
+            "notices": self._notices if first else [],
         }
 
     def _start(self) -> None:
@@ -79,9 +77,9 @@ class SweepTrial(tune.Trainable):
         for checkpoint in self._assignment.checkpoints:
             try:
                 self._trainer.load(checkpoint)
-                break
+                return
             except module.CheckpointError as error:
-                log.warning("%s: %s: trying the one before", checkpoint, error)
+                self._notices.append(f"{error}; the checkpoint before is taken, or the trial begins anew")
 
     def _stay_within_memory(self) -> None:
         limit = self._shared["memory_limit"]
@@ -94,7 +92,20 @@ class SweepTrial(tune.Trainable):
             raise WorkerFull(f"{size / 1e9:.1f} GB used, the limit is {limit / 1e9:.1f} GB")
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        self._trainer.save(Path(checkpoint_dir))
+        with _in_one_line():
+            self._trainer.save(Path(checkpoint_dir))
         # Ray would keep the picture in the checkpoint's metrics, and so in its own state, for good.
         if self._last_result:
             self._last_result = {key: value for key, value in self._last_result.items() if key != "samples"}
+
+
+@contextlib.contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Errors leave a worker as plain words: the driver has no TensorFlow to load their types with."""
+    try:
+        yield
+    except WorkerFull:
+        raise
+    except Exception as error:
+        kind = disk.DiskFull if disk.is_full(error) else TrialFailed
+        raise kind(" ".join(f"{type(error).__name__}: {error}".split())) from error

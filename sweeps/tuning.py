@@ -6,6 +6,7 @@ from typing import Any
 
 from ray import tune
 
+from sweeps import disk, memory
 from sweeps.folder import SweepFolder
 from sweeps.interrupt import Interrupt
 from sweeps.preparation import Ready
@@ -15,6 +16,7 @@ from sweeps.records import Assignment
 from sweeps.scheduling import StudyScheduler, StudySearcher
 from sweeps.space import Space
 from sweeps.study import SweepStudy
+from sweeps.tracking import Tracker
 from sweeps.trial import SweepTrial
 
 MEMORY_LIMIT = 4_000_000_000
@@ -22,7 +24,14 @@ MEMORY_LIMIT = 4_000_000_000
 
 
 def tune_trials(
-    folder: SweepFolder, space: Space, ready: Ready, *, study: SweepStudy, recorder: Recorder, view: View
+    folder: SweepFolder,
+    space: Space,
+    ready: Ready,
+    *,
+    study: SweepStudy,
+    recorder: Recorder,
+    tracker: Tracker,
+    view: View,
 ) -> None:
     resources = space.resources
     shared = {
@@ -60,13 +69,14 @@ def tune_trials(
         run_config=tune.RunConfig(
             name=folder.next_invocation(),
             storage_path=str(folder.trials),
-            callbacks=[recorder, _Watch(study, view, ready.interrupt)],
+            callbacks=[recorder, _Watch(study, view, tracker, ready.interrupt)],
             checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=1),  # the study says which stay
             verbose=0,
         ),
     )
     try:
-        tuner.fit()
+        with disk.interrupting(), memory.costs_only_the_worker():
+            tuner.fit()
     finally:
         view.close()
 
@@ -78,9 +88,9 @@ def _attempt_name(assignment: Assignment) -> str:
 class _Watch(tune.Callback):
     """Checkpoints into the study, what happened into the view, signals into an orderly stop."""
 
-    def __init__(self, study: SweepStudy, view: View, interrupt: Interrupt) -> None:
-        self._study, self._view, self._interrupt = study, view, interrupt
-        self._drawn = 0.0
+    def __init__(self, study: SweepStudy, view: View, tracker: Tracker, interrupt: Interrupt) -> None:
+        self._study, self._view, self._tracker, self._interrupt = study, view, tracker, interrupt
+        self._next_draw = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -92,7 +102,8 @@ class _Watch(tune.Callback):
     def on_checkpoint(self, iteration: int, trials: list, trial: Any, checkpoint: Any, **info: Any) -> None:
         label = trial.config["assignment"].label
         tick = trial.last_result["tick"]
-        self._study.add_checkpoint(label, path=Path(checkpoint.path), tick=tick)
+        with disk.interrupting():  # Tune goes on over any other error here
+            self._study.add_checkpoint(label, path=Path(checkpoint.path), tick=tick)
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._draw()
@@ -102,9 +113,14 @@ class _Watch(tune.Callback):
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
         self._interrupt.check()
-        if time.monotonic() - self._drawn > 1:
+        self._tracker.tell(self._view.print)
+        if time.monotonic() > self._next_draw + 1:
             self._draw()
 
     def _draw(self) -> None:
-        self._drawn = time.monotonic()
-        self._view.update(self._study.records(), self._study.live)
+        """Look at all trials and show them, for at most a twentieth of the time: there may be thousands."""
+        begin = time.monotonic()
+        if begin > self._next_draw:
+            self._view.update(self._study.records(), self._study.live)
+            end = time.monotonic()
+            self._next_draw = end + 20 * (end - begin)

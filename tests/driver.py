@@ -3,9 +3,11 @@
     python driver.py FACTS.json TRAINER ARGUMENTS...
 
 TRAINER is the module that trains, `wgangp.trainer` for the real one: no flag of the command line reaches it.
+KILL_PLAN in the environment is a folder with a plan of how the driver is to die (`faults/kill_plan.py`).
 """
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -25,8 +27,12 @@ def main(facts_file: str, trainer: str, *arguments: str) -> int:
     if trainer != "wgangp.trainer":
         from sweeps import sweep
 
-        for door in (sweep.run_sweep, sweep.resume_sweep, sweep.plan):
+        for door in (sweep.run_sweep, sweep.resume_sweep, sweep.plan, sweep.plan_resume):
             door.__kwdefaults__["trainer"] = trainer
+    if folder := os.environ.get("KILL_PLAN"):
+        from tests.faults import kill_plan
+
+        kill_plan.arm(Path(folder))
     status = run.main(list(arguments))
     facts = {
         "tensorflow": "tensorflow" in sys.modules or "keras" in sys.modules,

@@ -5,6 +5,9 @@ FID falls from 500 by 1/(tick x generator_lr), so that known settings win; `crit
 A file `<cache>/script.json`, read anew at each tick, may order
 
     {"seconds": 0.1,                                        each tick takes so long
+     "prepare": 3, "score": 3,                               and so do preparation and the winner's scores
+     "broken_builds": 1,                                     so many trainers cannot be made
+     "facts": {"features_sha256": "f0"},                     what preparation finds
      "faults": {"3": [{"tick": 2, "do": "raise", "times": 1}]}}   by gp_weight; tick 0 is the start of a trial
 
 where `do` is one of
@@ -15,6 +18,7 @@ where `do` is one of
     diverge    the tick's outcome
     explode    a penalty of 1e12, and on it goes
     hang       for `seconds`
+    wait       until there is a file `<cache>/go`
     full       OSError: no space left on device
 
 `times` (default: always) is counted in files `<cache>/fired/...`, so that a test can see that it happened.
@@ -67,6 +71,8 @@ class Trainer:
     def __init__(self, prepared: Prepared, *, strategy: str, cpus: int, gpus: float) -> None:
         Trainer.built += 1
         self._cache = prepared.cache
+        if _count(self._cache, "build", most=_script(self._cache).get("broken_builds", 0)):
+            raise RuntimeError("the script wants no trainer")
 
     def start(self, config: TrainConfig) -> None:
         self._config, self.tick = config, 0
@@ -102,39 +108,53 @@ class Trainer:
 
     def _obey(self) -> list[str]:
         """Do what the script orders for this tick; what was done."""
-        path = self._cache / "script.json"
-        script = json.loads(path.read_text()) if path.exists() else {}
+        script = _script(self._cache)
         time.sleep(script.get("seconds", 0) if self.tick else 0)
         weight = f"{self._config.gp_weight:g}"
         orders = [order for order in script.get("faults", {}).get(weight, []) if order["tick"] == self.tick]
-        return [order["do"] for order in orders if self._fires(weight, order) and _do(order)]
+        return [order["do"] for order in orders if self._fires(weight, order) and self._do(order)]
 
     def _fires(self, weight: str, order: dict[str, Any]) -> bool:
-        folder = self._cache / "fired"
-        folder.mkdir(exist_ok=True)
         name = f"{weight}-{order['tick']}-{order['do']}"
-        count = len(list(folder.glob(f"{name}-*")))
-        if count >= order.get("times", float("inf")):
-            return False
-        (folder / f"{name}-{count + 1}").touch(exist_ok=False)
+        return _count(self._cache, name, most=order.get("times", float("inf")))
+
+    def _do(self, order: dict[str, Any]) -> bool:
+        match order["do"]:
+            case "raise":
+                raise RuntimeError("the script says so\nat length")
+            case "full":
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "allocate":
+                taken = [np.ones(1_000_000, np.uint8) for _ in range(order["megabytes"])]
+                time.sleep(60)
+                del taken
+            case "hang":
+                time.sleep(order["seconds"])
+            case "wait":
+                while not (self._cache / "go").exists():
+                    time.sleep(0.05)
         return True
 
 
-def _do(order: dict[str, Any]) -> bool:
-    match order["do"]:
-        case "raise":
-            raise RuntimeError("the script says so\nat length")
-        case "full":
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        case "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "allocate":
-            taken = [np.ones(1_000_000, np.uint8) for _ in range(order["megabytes"])]
-            time.sleep(60)
-            del taken
-        case "hang":
-            time.sleep(order["seconds"])
-    return True
+def _count(cache: Path, name: str, *, most: float) -> bool:
+    """Whether this is one of the first `most` times; a file says so."""
+    folder = cache / "fired"
+    count = len(list(folder.glob(f"{name}-*")))
+    if count >= most:
+        return False
+    folder.mkdir(exist_ok=True)
+    try:
+        (folder / f"{name}-{count + 1}").touch(exist_ok=False)
+        return True
+    except FileExistsError:  # another worker was faster
+        return _count(cache, name, most=most)
+
+
+def _script(cache: Path) -> dict[str, Any]:
+    path = cache / "script.json"
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def prepare(
@@ -142,6 +162,7 @@ def prepare(
 ) -> Prepared:
     say("reading the script")
     cache.mkdir(parents=True, exist_ok=True)
+    time.sleep(_script(cache).get("prepare", 0))
     facts = {
         "dataset": config.dataset,
         "data_sha256": "0" * 64,
@@ -152,7 +173,7 @@ def prepare(
         "features_sha256": "0" * 64,
         "features_accuracy": 1.0,
     }
-    return Prepared(cache, facts)
+    return Prepared(cache, facts | _script(cache).get("facts", {}))
 
 
 def freeze(prepared: Prepared, folder: Path) -> None:
@@ -163,6 +184,7 @@ def freeze(prepared: Prepared, folder: Path) -> None:
 def score_winner(
     prepared: Prepared, config: TrainConfig, checkpoint: Path, *, folder: Path
 ) -> dict[str, float]:
+    time.sleep(_script(prepared.cache).get("score", 0))
     folder.mkdir(exist_ok=True)
     (folder / "samples.png").write_bytes(PNG)
     return {"fid_fresh": 1.0, "sure_samples": 64, "classes_seen": 10}

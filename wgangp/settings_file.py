@@ -5,6 +5,7 @@ file and line of any key, so that a mistake is reported at the line that holds i
 """
 
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,13 +76,17 @@ def read(path: Path, *, overrides: Iterable[str] = ()) -> SettingsFile:
     """Read a YAML 1.2 file whose top level is a mapping, then apply `key.key=value` overrides.
 
     Raises:
-        UserError: the file is absent, unreadable, too large, not YAML, repeats a key, holds a tag or an
-            alias, or an override has no `=`.
+        UserError: the file is absent, unreadable, no file at all, too large, not YAML, repeats a key, holds
+            a tag or an alias, or an override has no `=`.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise UserError(f"{path}: must be a file, got a pipe or a device. Check the path.")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
             raise UserError(f"{path.name}: must be at most {MAX_BYTES:,} bytes, is this a settings file?")
-        text = path.read_text(encoding="utf-8")
+        text = content.decode("utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
     except UnicodeDecodeError as error:

@@ -111,6 +111,7 @@ class Run:
 
 
 def _train(run: Run, options: argparse.Namespace) -> int:
+    _ignore_tf_config()
     print("importing TensorFlow ...", flush=True)
     _import_tensorflow()
     from wgangp import trainer as training
@@ -187,6 +188,13 @@ def _config(file: SettingsFile) -> TrainConfig:
         return TrainConfig(**values).resolved()
     except ValidationError as error:
         raise UserError(*explain(error, file, known=TrainConfig.model_fields)) from None
+
+
+def _ignore_tf_config() -> None:
+    """With one that was inherited, TensorFlow would wait for machines that are not there."""
+    if os.environ.get("TF_CONFIG", "").strip() not in ("", "{}"):
+        print("TF_CONFIG is ignored: a run trains on this machine alone.", flush=True)
+    os.environ["TF_CONFIG"] = "{}"
 
 
 def _import_tensorflow() -> None:

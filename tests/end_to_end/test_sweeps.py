@@ -81,7 +81,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(sweep: Any, space: str) -
     assert len(after) == 8
     for label in live:
         assert after[label].number == before[label].number
-        assert after[label].user_attrs["attempt"] == 2
+        assert len(after[label].user_attrs["attempts"]) == 2
         done = [key for key in before[label].user_attrs if key.startswith("tick_")]
         assert {key: after[label].user_attrs[key] for key in done} == {
             key: before[label].user_attrs[key] for key in done

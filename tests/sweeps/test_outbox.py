@@ -134,3 +134,35 @@ def test_a_number_that_is_not_finite_is_never_written(outbox: Outbox) -> None:
     assert (outbox.folder / "lines.jsonl").read_text() == ""
     outbox.append(trial="t001", tick=1, metrics={"fid": 1.0})
     assert json.loads((outbox.folder / "lines.jsonl").read_text())["metrics"] == {"fid": 1.0}
+
+
+def test_what_was_refused_is_written_down_and_sent_again_from_there_by_the_next_start(outbox: Outbox) -> None:
+    for tick in (1, 2, 3, 4):
+        outbox.append(trial="t001", tick=tick)
+    for line, mark in outbox.waiting():
+        if line["tick"] in (2, 3):
+            entry = outbox.note_refused(line, [f"metrics fid: {line['tick']}"])
+        outbox.mark_sent(mark)
+    assert entry == {"line": 3, "begins": entry["begins"], "trial": "t001", "refused": ["metrics fid: 3"]}
+    written = [json.loads(line) for line in outbox.refused.read_text().splitlines()]
+    assert [line["line"] for line in written] == [2, 3] and written[1] == entry
+    assert outbox.unsent == 0
+
+    again = reopened(outbox)
+    again.send_refused_again()
+    assert [line["tick"] for line in lines(again)] == [2, 3, 4]
+    assert not again.refused.exists()
+    again.send_refused_again()
+    assert again.unsent == 3
+
+
+def test_what_was_refused_never_moves_the_mark_forward(outbox: Outbox) -> None:
+    for tick in (1, 2):
+        outbox.append(trial="t001", tick=tick)
+    (_, mark), _ = outbox.waiting()
+    outbox.mark_sent(mark)
+    for line, _ in outbox.waiting():
+        outbox.note_refused(line, ["picture: why"])
+    outbox.mark_sent(0)
+    outbox.send_refused_again()
+    assert outbox.unsent == 2

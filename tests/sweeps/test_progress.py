@@ -55,13 +55,13 @@ def test_without_a_terminal_each_tick_and_end_is_one_plain_line(make_record: Mak
     view.update([done, running, lost], ["t002"])
     view.tick(running)
     view.ended(make_record("t004", "pruned", [99.96]))
-    view.ended(make_record("t003", "", [50]))
+    view.ended(lost)  # of attempts that died a warning tells
+    view.ended(make_record("t003", "failed", [50]))
 
-    tick, pruned, retried = screen.text.splitlines()
+    tick, pruned = screen.text.splitlines()
     assert tick.startswith("t002  2.0/9 kimg  fid 70.0  best 50.0  [1 of 4 ended, about ")
     assert tick.endswith(" left]  gp_weight 0.761, n_critic 3")
     assert pruned == "t004  pruned  best 100.0"
-    assert retried == "t003  failed; to be tried again  best 50.0"
     assert "\x1b" not in screen.text
 
 

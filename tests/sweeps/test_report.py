@@ -118,7 +118,9 @@ def test_the_answer_says_the_winner_its_number_on_fresh_noise_and_its_samples(
         "  of 64 samples the classifier is sure of 51, in 9 classes",
     ]
     assert report.answer(records, {})[:2] == ["winner t003: gp_weight 0.5, n_critic 1", "  best FID 25.0"]
-    assert report.answer(records[3:], {}) == ["No trial is complete, so there is no winner."]
+    assert report.answer(records[3:], {}) == [
+        "No trial is complete, so there is no winner: 1 pruned, 1 diverged, 1 failed."
+    ]
 
 
 def test_best_yaml_is_read_by_the_command_that_trains_one_run(

@@ -150,12 +150,10 @@ def test_a_store_mlflow_no_longer_writes_is_refused_before_anything_starts(
         (["--space", "gp.yaml", "--offline"], "--offline: goes with --check, which starts no trial"),
         (["--resume", "gp-0001", "--offline"], "--offline: goes with --check, which starts no trial"),
         (["--space", "gp.yaml", "--trials", "0"], "--set sweep.trials=0: sweep.trials: must be greater than"),
-        (["--resume", "gp-0001", "--trials", "0"], "--trials: must be at least 1, got 0."),
-        (["--resume", "--trials", "-1"], "--trials: must be at least 1, got -1."),
-        (
-            ["--resume", "gp-0001", "--trials", "3"],
-            "--trials: must be at least the 4 trials that gp-0001 was",
-        ),
+        (["--resume", "gp-0001", "--trials", "0"], "--trials: must be at least the 4 trials of this sweep"),
+        (["--resume", "gp-0001", "--trials", "3"], "--trials: must be at least the 4 trials of this sweep"),
+        (["--resume", "--trials", "8"], "--resume: say which sweep; alone it lists them."),
+        (["--resume", "--check"], "--resume: say which sweep; alone it lists them."),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
@@ -168,9 +166,14 @@ def test_what_cannot_be_done_is_said_in_one_line(
 
 def test_resume_alone_lists_what_can_be_resumed(typed: Type, home: Path, sweep: SweepFolder) -> None:
     second = claim(home / "runs", "gp")
-    assert typed("--resume").stdout == f"gp-0001  {sweep.path}\n"
+    assert typed("--resume").stdout == "gp-0001  interrupted: 0 of 4 trials ended\n"
     second.space.write_text("name: gp\n")
-    assert typed("--resume").stdout == f"gp-0001  {sweep.path}\ngp-0002  {second.path}\n"
+    assert typed("--resume").stdout.splitlines() == [
+        "gp-0001  interrupted: 0 of 4 trials ended",
+        "gp-0002  cannot be read: space.yaml: search: must name at least one setting to search.",
+    ]
+    with sweep.locked():
+        assert typed("--resume").stdout.startswith(f"gp-0001  running (process {os.getpid()} on ")
     assert typed("--resume", "--out", "elsewhere").stdout == "No sweeps under elsewhere.\n"
     assert not (home / "elsewhere").exists()
 
@@ -180,7 +183,10 @@ def test_the_offline_check_of_a_sweep_reads_its_space_and_starts_nothing(
 ) -> None:
     done = typed("--resume", "gp-0001", "--check", "--offline")
 
-    assert (done.returncode, done.stdout) == (0, "space.yaml: no mistakes found in the text.\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "  gp-0001: 0 of 4 trials ended\n  4 more to be proposed\n",
+    )
     assert [path.name for path in sweep.path.iterdir()] == ["space.yaml"]
 
 

@@ -140,7 +140,7 @@ def test_a_sweep_cannot_be_made_shorter(open_study: OpenStudy, trials: int) -> N
 
     with pytest.raises(UserError) as caught:
         open_study("sweep.trials=3", trials=trials)
-    expected = f"--trials: must be at least the 6 trials of this sweep, got {trials}."
+    expected = f"--trials: must be at least the 6 trials of this sweep, got {trials}; it only grows."
     assert caught.value.problems == (expected,)
     assert open_study("sweep.trials=3", trials=6).trials_wanted == 6
     assert open_study("sweep.trials=3").trials_wanted == 6

@@ -21,13 +21,13 @@ def test_a_running_trial_is_taken_up_with_its_history(
     study = open_study("enqueue=[{gp_weight: 10}]")
     first = study.ask()
     play(study, "t001", 50, 40, 30)
-    newest, before = save(study, "t001", 3), save(study, "t001", 2)
+    before, newest = save(study, "t001", 2), save(study, "t001", 3)
 
     again = open_study("enqueue=[{gp_weight: 10}]")
     assignment = again.ask()
     assert (assignment.label, assignment.attempt, assignment.baseline) == ("t001", 2, True)
     assert (assignment.params, assignment.config) == (first.params, first.config)
-    assert assignment.checkpoints == [before, newest]
+    assert assignment.checkpoints == [newest, before]
     assert assignment.core_seconds == {1: 10, 2: 20, 3: 30}
     assert play(again, "t001", 20, *[25] * 5, first=4) == Ending("complete")
     again.end("t001")

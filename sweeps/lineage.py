@@ -1,0 +1,80 @@
+"""Optuna's trials behind the labels: made, taken up again, copied, told.
+
+Optuna changes no trial that has ended. So a failed one is continued by a running copy that takes its place,
+and hides it; an interrupted one is simply taken up again.
+"""
+
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from sweeps.attributes import ticks_of
+from sweeps.records import Ending
+from sweeps.sampling import distributions, propose
+from sweeps.space import Space
+
+
+def add_new(study: optuna.Study, space: Space, label: str) -> None:
+    """Make the trial of a new label with all that belongs to it in one write."""
+    number = int(label[1:])
+    attrs: dict[str, Any] = {"label": label}
+    if number <= len(space.enqueue):
+        baseline = space.enqueue[number - 1]
+        params = baseline.params
+        attrs |= {"baseline": True, "prune": baseline.prune}
+    else:
+        params = propose(space, number, study.get_trials(deepcopy=False))
+    study.add_trial(
+        optuna.trial.create_trial(
+            state=TrialState.RUNNING, params=params, distributions=distributions(space), user_attrs=attrs
+        )
+    )
+
+
+def is_half_recorded(trial: FrozenTrial) -> bool:
+    """Whether the driver died within a report: there is a value, or a rung, of a tick that is not there."""
+    return bool(set(trial.intermediate_values) - set(ticks_of(trial)))
+
+
+def add_copy(study: optuna.Study, space: Space, old: FrozenTrial) -> None:
+    """Make a running copy of `old` with what was recorded in full; `old` is ended and no longer seen."""
+    recorded = ticks_of(old)
+    rungs = {f"completed_rung_{index}": rung for index, rung in enumerate(space.rungs)}
+    study.add_trial(
+        optuna.trial.create_trial(
+            state=TrialState.RUNNING,
+            params=old.params,
+            distributions=old.distributions,
+            intermediate_values={t: value for t, value in old.intermediate_values.items() if t in recorded},
+            user_attrs=old.user_attrs | {"retry_of": old.number},
+            system_attrs={
+                key: old.system_attrs[key]
+                for key, rung in rungs.items()
+                if rung in recorded and key in old.system_attrs
+            },
+        )
+    )
+    if old.state == TrialState.RUNNING:
+        study.tell(take_up(study, old), state=TrialState.FAIL)
+
+
+def take_up(study: optuna.Study, trial: FrozenTrial) -> optuna.trial.Trial:
+    """A running trial, to be reported to and told, in whichever process it was made."""
+    return optuna.trial.Trial(study, trial._trial_id)
+
+
+def tell(study: optuna.Study, frozen: FrozenTrial, ending: Ending, *, score: float) -> None:
+    """End a trial in Optuna's terms."""
+    trial = take_up(study, frozen)
+    match ending.outcome:
+        case "complete":
+            study.tell(trial, score)
+        case "failed":
+            study.tell(trial, state=TrialState.FAIL)
+        case "diverged":
+            # Optuna ranks pruned trials by how far they came; an infeasible one ranks below them all.
+            trial.set_constraint("diverged", 1.0)
+            study.tell(trial, state=TrialState.PRUNED)
+        case _:
+            study.tell(trial, state=TrialState.PRUNED)

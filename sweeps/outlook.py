@@ -1,0 +1,56 @@
+"""What `--resume` would do: of every sweep in a line, of one sweep trial by trial. Nothing is written."""
+
+from sweeps import history, space_file
+from sweeps.folder import SweepFolder
+from sweeps.outbox import waiting_in
+from sweeps.records import TrialRecord, winner
+from wgangp.errors import UserError
+
+
+def state_line(folder: SweepFolder) -> str:
+    """A sweep's name, whether it is running, how far it came."""
+    try:
+        space = space_file.load(folder.space)
+        known = history.read(folder, space)
+    except UserError as error:
+        return f"{folder.name}  cannot be read: {error.problems[0]}"
+    records, wanted = known.records, known.wanted
+    ended, failed, open_, missing = _counts(records, wanted)
+    if holder := folder.holder():
+        state = f"running ({holder})"
+    elif open_ or missing:
+        state = "interrupted"
+    else:
+        state = "failed" if failed or not winner(records) else "complete"
+    parts = [f"{ended} of {wanted} trials ended"]
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{open_} to go on with"] if open_ else []
+    best = winner(records)
+    parts += [f"best FID {best.best_fid:.1f} ({best.label})"] if best else []
+    return f"{folder.name}  {state}: {', '.join(parts)}"
+
+
+def resume_lines(folder: SweepFolder, records: list[TrialRecord], wanted: int) -> list[str]:
+    """What would become of each trial that is not done, what is missing, what waits for MLflow."""
+    ended, failed, open_, missing = _counts(records, wanted)
+    lines = [f"  {folder.name}: {ended} of {wanted} trials ended"]
+    for record in records:
+        start = f"goes on after tick {record.tick}" if record.checkpoints else "begins anew"
+        if record.ending is None:
+            lines.append(f"  {record.label} interrupted: {start}  {record.settings}")
+        elif record.ending.outcome == "failed":
+            lines.append(f"  {record.label} failed ({record.ending.reason}): {start}  {record.settings}")
+    if missing:
+        lines.append(f"  {missing} more to be proposed")
+    if waiting := waiting_in(folder.outbox):
+        lines.append(f"  {waiting} records to be sent to MLflow")
+    if not (failed or open_ or missing or waiting):
+        lines.append("  nothing is left to do; --trials N extends it")
+    return lines
+
+
+def _counts(records: list[TrialRecord], wanted: int) -> tuple[int, int, int, int]:
+    """How many ended other than by failing, failed, were interrupted, are missing."""
+    failed = sum(1 for record in records if record.ending and record.ending.outcome == "failed")
+    open_ = sum(1 for record in records if record.ending is None)
+    return len(records) - failed - open_, failed, open_, wanted - len(records)
