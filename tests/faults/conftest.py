@@ -20,15 +20,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class ScriptedSweep(Sweep):
     """A sweep of `scripted.yaml`; its cache holds the script and the trainer's notes."""
 
-    def __init__(self, out: Path) -> None:
-        super().__init__(out, name="scripted", trainer="tests.scripted_trainer")
+    def __init__(self, out: Path, *, name: str = "scripted", trainer: str = "tests.scripted_trainer") -> None:
+        super().__init__(out, name=name, trainer=trainer)
         self.cache = out / "cache"
         self.cache.mkdir(parents=True)
         self.environment["WGANGP_CACHE"] = str(self.cache)
 
-    def script(self, *, seconds: float = 0, faults: dict[int, list[dict[str, Any]]] | None = None) -> None:
-        """What the trainer is to do: seconds of each tick, faults by gp_weight."""
-        orders = {"seconds": seconds, "faults": faults or {}}
+    def script(
+        self, *, seconds: float = 0, faults: dict[int, list[dict[str, Any]]] | None = None, **other: Any
+    ) -> None:
+        """What the trainer is to do: seconds of each tick, faults by gp_weight, and `other` orders."""
+        orders = {"seconds": seconds, "faults": faults or {}} | other
         (self.cache / "script.json").write_text(json.dumps(orders))
 
     def fired(self) -> list[str]:
