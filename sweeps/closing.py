@@ -1,6 +1,5 @@
 """The end of a start: the winner scored, the report written, the last records, the last words."""
 
-import contextlib
 import json
 import shlex
 import sys
@@ -16,6 +15,7 @@ from sweeps.preparation import Ready
 from sweeps.progress import View
 from sweeps.recording import Recorder
 from sweeps.records import TrialRecord, winner
+from sweeps.scheduling import describe
 from sweeps.study import SweepStudy
 
 
@@ -62,13 +62,19 @@ def close(
     try:
         with disk.interrupting():
             fresh = fresh or _write_winner(result, study, ready, view=view)
+    except Interrupted as interrupted:
+        result = replace(result, interruption=result.interruption or str(interrupted))
+    try:
+        with disk.interrupting():
             report.write(folder, result.records, facts=ready.facts, fresh=fresh, ui=ui)
             _record(result, recorder, fresh=fresh)
     except Interrupted as interrupted:
         result = replace(result, interruption=result.interruption or str(interrupted))
-    with contextlib.suppress(Interrupted):
+    try:
         check = (lambda: None) if result.interruption else ready.interrupt.check
         tracker.finish(patience=2 if result.interruption else 60, say=view.print, check=check)
+    except Interrupted as interrupted:
+        result = replace(result, interruption=str(interrupted))
     view.table(report.ranking(result.records))
     for line in report.answer(result.records, fresh):
         view.print(line)
@@ -92,7 +98,7 @@ def _write_winner(result: SweepResult, study: SweepStudy, ready: Ready, *, view:
     except ray.exceptions.RayError as error:
         if disk.is_full(error):
             raise
-        view.warn(f"the winner could not be scored on fresh noise, --resume tries again: {error}")
+        view.warn(f"the winner could not be scored on fresh noise, --resume tries again: {describe(error)}")
         return {}
     (folder.best / "scores.json").write_text(json.dumps({"trial": best.label, "scores": fresh}))
     return fresh

@@ -98,6 +98,7 @@ def _started(interrupt: Interrupt) -> Iterator[None]:
         try:
             with interrupt.at_once(lambda: _remove(scratch)):
                 ray.init(address="local", include_dashboard=False, _temp_dir=str(scratch), **MUTE)
+                _hush()
             yield
         finally:
             ray.shutdown()
@@ -112,11 +113,18 @@ def _joined(address: str, interrupt: Interrupt) -> Iterator[None]:
         try:
             with interrupt.at_once(lambda: None):
                 ray.init(address=address, runtime_env={"env_vars": WORKERS}, **MUTE)
+                _hush()
             yield
         except ConnectionError as error:
             raise _nobody(address, " ".join(str(error).split())) from error
         finally:
             ray.shutdown()
+
+
+def _hush() -> None:
+    """Ray would print a paragraph over the table for each worker that dies; the study says it in a line."""
+    module: Any = ray._private.worker
+    module._worker_logs_enabled = False
 
 
 def ignored_settings() -> list[str]:
@@ -171,10 +179,9 @@ def _scratch() -> Iterator[Path]:
     """
     base = Path(tempfile.gettempdir())
     base = base if len(str(base)) < 30 and " " not in str(base) else Path("/tmp")
-    for left in base.glob("gp-sweep-*/lock"):
-        with contextlib.suppress(OSError), left.open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left.parent, ignore_errors=True)
+    for left in base.glob("gp-sweep-*"):
+        if not _is_held(left / "lock"):
+            shutil.rmtree(left, ignore_errors=True)
     unlocked = Path(tempfile.mkdtemp(prefix=".gp-sweep-", dir=base))
     path = base / unlocked.name[1:]
     with (unlocked / "lock").open("w") as lock:
@@ -184,6 +191,18 @@ def _scratch() -> Iterator[Path]:
             yield path
         finally:
             _remove(path)
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether the owner lives. Without a lock it is what Ray's agents wrote on after a driver was killed."""
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
 
 
 def _remove(scratch: Path) -> None:

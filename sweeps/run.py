@@ -1,6 +1,7 @@
 """The command line: `python sweeps/run.py --space gp.yaml`, from any directory, installed or not."""
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,4 +139,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the sweep looks out for both itself
     sys.exit(main())

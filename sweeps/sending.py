@@ -53,13 +53,13 @@ class Sender:
                 if found
                 else self._client.create_experiment(experiment, artifact_location=artifacts)
             )
-        self._runs: dict[str, str] = {}
+        self._runs = self._known_runs()
         self._refused: list[str] = []
         self._since = int(time.time() * 1000)
 
     def knows_the_sweep(self) -> bool:
         """Whether anything of this sweep has arrived here, by this start or an earlier one."""
-        return bool(self._found(f"tags.sweep_id = '{self._sweep_id}'"))
+        return bool(self._runs)
 
     def send(self, line: dict[str, Any], *, pictures: bool) -> list[str]:
         """Record one line: metrics, params, tags, a picture, files, and the run's new status.
@@ -87,26 +87,31 @@ class Sender:
 
     def _run_id(self, trial: str | None, *, made: int) -> str:
         """The run of a trial, or of the sweep (None), made if it is not there."""
-        name = f"{self._folder.name}-{trial}" if trial else self._folder.name
-        if name not in self._runs:
-            tags = {"sweep": self._folder.name, "sweep_id": self._sweep_id}
+        if trial not in self._runs:
+            sweep = self._sweep_id.rpartition("-")[0]  # its first name, should the folder have another by now
+            tags = {"sweep": sweep, "sweep_id": self._sweep_id}
             if trial:
                 tags |= {"trial": trial, "mlflow.parentRunId": self._run_id(None, made=made)}
-            where = f"tags.sweep_id = '{self._sweep_id}' and attributes.run_name = '{name}'"
-            found = self._found(where)
-            run = (
-                found[0]
-                if found
-                else self._client.create_run(self._experiment_id, start_time=made, run_name=name, tags=tags)
-            )
-            self._runs[name] = run.info.run_id
-        return self._runs[name]
+            name = f"{sweep}-{trial}" if trial else sweep
+            run = self._client.create_run(self._experiment_id, start_time=made, run_name=name, tags=tags)
+            self._runs[trial] = run.info.run_id
+        return self._runs[trial]
 
-    def _found(self, where: str) -> list[Any]:
-        """A run that matches, also one in MLflow's trash: who deleted it does not want another."""
+    def _known_runs(self) -> dict[str | None, str]:
+        """The runs of this sweep by trial, also those in MLflow's trash: who deleted one wants no other."""
         from mlflow.entities import ViewType
 
-        return self._client.search_runs([self._experiment_id], where, ViewType.ALL, max_results=1)
+        runs: dict[str | None, str] = {}
+        token: str | None = None
+        while True:
+            where = f"tags.sweep_id = '{self._sweep_id}'"
+            page = self._client.search_runs(
+                [self._experiment_id], where, ViewType.ALL, max_results=1000, page_token=token
+            )
+            runs |= {run.data.tags.get("trial"): run.info.run_id for run in page}
+            token = page.token
+            if not token:
+                return runs
 
     def _log(self, run: str, kind: str, entries: list[Any]) -> None:
         """Log metrics, params or tags; MLflow takes a batch whole or not at all."""

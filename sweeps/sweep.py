@@ -40,8 +40,9 @@ def run_sweep(
     view = view or View()
     with prepared(space, out=out, trainer=trainer, view=view, frozen=None) as ready:
         folder = folders.claim(out, space.name)
-        with folder.locked():
+        with contextlib.ExitStack() as held:
             try:
+                held.enter_context(folder.locked())
                 settings_file.dump(space.values(), folder.space, comment=f"Frozen from {space.source.name}.")
             except OSError:
                 shutil.rmtree(folder.path)

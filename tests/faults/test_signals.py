@@ -68,21 +68,33 @@ def nothing_waits(sweep: Any) -> bool:
     return not lines.exists() or (mark.exists() and int(mark.read_text()) == lines.stat().st_size)
 
 
-def stopped(sweep: Any, seen: Callable[[str], bool], stop: Stop, *arguments: str) -> None:
-    """Run until a line is seen, stop the sweep there; it must end at once, with nothing left running."""
+def end_is_written(sweep: Any) -> bool:
+    """Whether the last record of a start, that of the sweep's own outcome, waits to be sent."""
+    last = json.loads((sweep.folder / "outbox" / "lines.jsonl").read_text().splitlines()[-1])
+    return last["trial"] is None and last.get("status", "RUNNING") != "RUNNING"
+
+
+def stopped(
+    sweep: Any,
+    seen: Callable[[str], bool],
+    stop: Stop,
+    *arguments: str,
+    once: Callable[[Any], Any] = nothing_waits,
+) -> None:
+    """Run until a line is seen and `once` is true, stop it there; it must end, with nothing left running."""
     sent = 0.0
 
     def note_and_stop(driver: psutil.Process) -> None:
         nonlocal sent
-        until(lambda: nothing_waits(sweep))
+        until(lambda: once(sweep))
         stop(driver)
         sent = time.monotonic()
 
-    status = sweep.run_until(seen, note_and_stop, *arguments)
+    exited = sweep.run_until(seen, note_and_stop, *arguments)
     seconds = time.monotonic() - sent
     left = running(sweep)
     print(f"{seconds:.1f} s from the signal to the end, then alive: {left}")
-    assert status == 130, sweep.output
+    assert exited == 130, sweep.output
     assert "Traceback" not in sweep.output and "Exception" not in sweep.output
     assert seconds < PROMPT + SLACK, sweep.output
     until(lambda: not running(sweep), seconds=3)
@@ -138,20 +150,19 @@ def test_a_sweep_stopped_again_and_again_says_how_to_go_on_and_completes(
         assert sweep.runs()[0].data.tags["outcome"] == "interrupted"
 
     sweep.script()
-    lines = sweep.folder / "outbox" / "lines.jsonl"
     for stop in (terminate, ctrl_c):
         with contextlib.closing(sqlite3.connect(sweep.out / "mlflow.db")) as database:
-
-            def hold_then(driver: psutil.Process, stop: Stop = stop, database: Any = database) -> None:
-                before = lines.stat().st_size
-                database.execute("BEGIN EXCLUSIVE")
-                until(lambda: lines.stat().st_size > before)
-                assert "status" in json.loads(lines.read_text().splitlines()[-1])
-                stop(driver)
-
+            database.execute("BEGIN EXCLUSIVE")  # nobody else may read or write
             # The first of the two starts scores the winner, the second finds the scores.
-            stopped(sweep, lambda line: line.startswith(f"  {sweep.folder}"), hold_then, *arguments)
-        assert go_on in sweep.output
+            seen = f"  {sweep.folder}"
+            stopped(
+                sweep,
+                lambda line, seen=seen: line.startswith(seen),
+                stop,
+                *arguments,
+                once=end_is_written,
+            )
+        assert "have not reached MLflow" in sweep.output and "--resume" in sweep.output
 
     assert sweep.run(*arguments) == 0, sweep.output
     sweep.assert_everything_agrees()

@@ -53,3 +53,36 @@ def test_handlers_are_given_back() -> None:
         raise ZeroDivisionError
 
     assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+ANYWHERE = """
+import signal, sys
+from sweeps.interrupt import Interrupt
+with Interrupt() as interrupt:
+    with interrupt.at_once(lambda: print("left", flush=True)):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(15))  # as Ray does
+    print("goes on", flush=True)
+    with interrupt.at_once(lambda: print("left", flush=True)):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(15))
+        signal.raise_signal({number})
+        while True:
+            signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [2, 15])
+def test_where_nothing_can_be_left_in_order_the_first_signal_ends_the_process(number: int) -> None:
+    command = [sys.executable, "-c", ANYWHERE.format(number=number)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "goes on\nleft\n", "Interrupted.\n")
+
+
+def test_a_signal_that_came_before_does_not_begin_what_cannot_be_left() -> None:
+    begun = False
+    with Interrupt() as interrupt:
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(Interrupted), interrupt.at_once(lambda: None):
+            begun = True
+
+    assert not begun

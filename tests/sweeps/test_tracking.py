@@ -254,7 +254,7 @@ def test_recording_does_not_wait_for_mlflow(
         return []
 
     monkeypatch.setattr(sending.Sender, "send", send)
-    tracker = tracking.Tracker(folder, outbox, sweep_id="x", experiment="gp", uri=uri)
+    tracker = tracking.Tracker(folder, outbox, sweep_id="gp-0001-x", experiment="gp", uri=uri)
     outbox.append(trial="t001", tick=1)
     tracker.start()
     assert asked.wait(30)
@@ -281,7 +281,7 @@ def test_the_end_of_a_sweep_stops_sending_between_two_lines(
     monkeypatch.setattr(sending.Sender, "send", send)
     for tick in range(1, 6):
         outbox.append(trial="t001", tick=tick)
-    tracker = tracking.Tracker(folder, outbox, sweep_id="x", experiment="gp", uri=uri)
+    tracker = tracking.Tracker(folder, outbox, sweep_id="gp-0001-x", experiment="gp", uri=uri)
     tracker.start()
     assert asked.wait(30)
     assert tracker.finish(patience=0) == 5
@@ -310,7 +310,7 @@ def test_a_picture_that_arrived_though_its_answer_was_lost_is_there_once(
 
     monkeypatch.setattr(sending.Sender, "_log_picture", log_picture)
     monkeypatch.setattr(tracking, "Sender", Sender)
-    tracker = tracking.Tracker(folder, outbox, sweep_id="x", experiment="gp", uri=uri)
+    tracker = tracking.Tracker(folder, outbox, sweep_id="gp-0001-x", experiment="gp", uri=uri)
     tracker.start()
     assert connected.wait(30)
     for tick in (1, 2):  # measured after this start connected to MLflow
@@ -375,7 +375,7 @@ def test_the_user_is_told_once_when_it_begins_and_once_when_it_ends(
 
     monkeypatch.setattr(sending.Sender, "send", fails_thrice)
     outbox.append(trial="t001", tick=1, step=1, metrics={"fid": 1})
-    tracker = tracking.Tracker(folder, outbox, sweep_id="x", experiment="gp", uri=uri)
+    tracker = tracking.Tracker(folder, outbox, sweep_id="gp-0001-x", experiment="gp", uri=uri)
     said: list[str] = []
     tracker.start()
     assert tracker.finish(patience=30, say=said.append) == 0
@@ -453,7 +453,7 @@ def test_what_mlflow_never_takes_is_passed_over_named_and_tried_again_by_the_nex
 
     for _ in range(2):
         caplog.clear()
-        tracker = tracking.Tracker(folder, outbox, sweep_id="x", experiment="gp", uri=uri)
+        tracker = tracking.Tracker(folder, outbox, sweep_id="gp-0001-x", experiment="gp", uri=uri)
         tracker.start()
         assert tracker.finish(patience=30) == 0
         run = runs_of(uri)["gp-0001-t001"]
@@ -562,7 +562,7 @@ def test_what_the_last_wait_is_for_is_said_and_an_interruption_ends_it(
     outbox: Outbox, folder: SweepFolder
 ) -> None:
     outbox.append(trial="t001", tick=1)
-    tracker = tracking.Tracker(folder, outbox, sweep_id="x", experiment="gp", uri=NOWHERE)
+    tracker = tracking.Tracker(folder, outbox, sweep_id="gp-0001-x", experiment="gp", uri=NOWHERE)
     tracker.start()
     said: list[str] = []
 
