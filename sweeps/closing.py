@@ -100,7 +100,9 @@ def _write_winner(result: SweepResult, study: SweepStudy, ready: Ready, *, view:
             raise
         view.warn(f"the winner could not be scored on fresh noise, --resume tries again: {describe(error)}")
         return {}
-    (folder.best / "scores.json").write_text(json.dumps({"trial": best.label, "scores": fresh}))
+    aside = folder.best / ".scores.json.new"
+    aside.write_text(json.dumps({"trial": best.label, "scores": fresh}))
+    aside.replace(folder.best / "scores.json")
     return fresh
 
 

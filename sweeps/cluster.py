@@ -80,6 +80,8 @@ def cluster(interrupt: Interrupt) -> Iterator[Cluster]:
     """
     address = os.environ.get("RAY_ADDRESS", "")
     logging.getLogger("ray").setLevel(logging.ERROR)
+    # It saves a state that is never read back, in a thread that may come upon a file just renamed.
+    logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
     with _started(interrupt) if address in ("", "local") else _joined(address, interrupt):
         alive = [node for node in ray.nodes() if node["Alive"]]
         if len(alive) > 1:

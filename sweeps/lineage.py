@@ -39,6 +39,8 @@ def is_half_recorded(trial: FrozenTrial) -> bool:
 
 def add_copy(study: optuna.Study, space: Space, old: FrozenTrial) -> None:
     """Make a running copy of `old` with what was recorded in full; `old` is ended and no longer seen."""
+    if old.state == TrialState.RUNNING:  # first, or a death in between would leave it running for good
+        study.tell(take_up(study, old), state=TrialState.FAIL)
     recorded = ticks_of(old)
     rungs = {f"completed_rung_{index}": rung for index, rung in enumerate(space.rungs)}
     study.add_trial(
@@ -55,8 +57,6 @@ def add_copy(study: optuna.Study, space: Space, old: FrozenTrial) -> None:
             },
         )
     )
-    if old.state == TrialState.RUNNING:
-        study.tell(take_up(study, old), state=TrialState.FAIL)
 
 
 def take_up(study: optuna.Study, trial: FrozenTrial) -> optuna.trial.Trial:

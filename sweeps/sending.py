@@ -10,6 +10,7 @@ import io
 import logging
 import os
 import secrets
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -144,17 +145,32 @@ class Sender:
         # Unlike a metric, a picture sent twice would be there twice.
         key = f"samples+step+{line['step']}+"
         from_before = line["time"] < self._since
-        if from_before and any(key in file.path for file in self._client.list_artifacts(run, "images")):
-            return
+        arrived = []
+        if from_before:
+            arrived = [file.path for file in self._client.list_artifacts(run, "images") if key in file.path]
         try:
             image = Image.open(io.BytesIO(path.read_bytes()))
             image.load()
         except (OSError, SyntaxError) as error:
             self._refused.append(f"picture: {path.name} is damaged: {reason(error)}")
             return
-        self._client.log_image(
-            run, image, key="samples", step=line["step"], timestamp=line["time"], synchronous=True
-        )
+        if arrived:
+            self._complete_picture(run, image, arrived)
+        else:
+            self._client.log_image(
+                run, image, key="samples", step=line["step"], timestamp=line["time"], synchronous=True
+            )
+
+    def _complete_picture(self, run: str, image: Any, arrived: list[str]) -> None:
+        """Send what `log_image` sends after the picture, if a driver died in between: thumbnail and tag."""
+        from mlflow.tracking.multimedia import compress_image_size
+
+        if not any(path.endswith(".webp") for path in arrived):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / f"{Path(arrived[0]).stem}+compressed.webp"
+                compress_image_size(image).save(path)
+                self._client.log_artifact(run, str(path), "images")
+        self._client.set_tag(run, "mlflow.loggedImages", True)
 
     def _log_file(self, run: str, name: str) -> None:
         path = self._folder.path / name

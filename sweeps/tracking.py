@@ -124,9 +124,9 @@ class Tracker:
             refused = sender.send(line, pictures=self._takes_pictures)
             if refused:
                 self._note_refused(line, refused)
-            self._outbox.mark_sent(mark)
-            if "samples" in line and not refused:
+            if "samples" in line and not refused:  # before the mark is moved, or it might stay for good
                 (self._outbox.folder / line["samples"]).unlink(missing_ok=True)
+            self._outbox.mark_sent(mark)
             self._answered()
         if not lines:
             self._answered()
