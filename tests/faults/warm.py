@@ -11,7 +11,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from multiprocessing import forkserver
 from pathlib import Path
+
+import pytest
 
 from tests.real_sweep import HERE, PATIENCE
 
@@ -55,6 +58,11 @@ class Starter:
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(IMPORTS)
+        with pytest.MonkeyPatch.context() as patch:
+            # Ray reads them as it is imported, and leaves them behind where it was used before.
+            patch.setenv("RAY_AUTH_MODE", "disabled")
+            patch.delenv("RAY_AUTH_TOKEN", raising=False)
+            forkserver.ensure_running()
 
     def run(
         self, arguments: list[str], *, folder: Path, environment: dict[str, str | None]

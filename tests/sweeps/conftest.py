@@ -1,15 +1,18 @@
 """What the tests of sweeps share: a space of nine ticks, its study on a real journal, curves to play."""
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mlflow import MlflowClient
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from sweeps import space_file
+from sweeps import space_file, store, tracking
 from sweeps.folder import SweepFolder
+from sweeps.outbox import Outbox
 from sweeps.records import Ending, Metrics, TrialRecord
 from sweeps.space import Space
 from sweeps.study import SweepStudy
@@ -28,6 +31,7 @@ BUDGET = 9
 
 MakeSpace = Callable[..., Space]
 OpenStudy = Callable[..., SweepStudy]
+Send = Callable[..., tuple[int, str | None]]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -136,3 +140,36 @@ def make_record(measured: Callable[..., Metrics]) -> Callable[..., TrialRecord]:
         )
 
     return make_record
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with MLflow's tables: making them takes seconds, copying them none."""
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    MlflowClient(f"sqlite:///{path}").search_experiments()
+    return path
+
+
+@pytest.fixture
+def uri(folder: SweepFolder, empty_database: Path) -> str:
+    shutil.copy(empty_database, folder.out / "mlflow.db")
+    return store.tracking_uri(folder.out)
+
+
+@pytest.fixture
+def outbox(folder: SweepFolder) -> Outbox:
+    return Outbox(folder.outbox)
+
+
+@pytest.fixture
+def send(folder: SweepFolder, outbox: Outbox, uri: str) -> Send:
+    """Sends what waits, as one start of a sweep does; how many lines are left, and the trouble."""
+
+    def send(
+        uri: str = uri, *, patience: float = 30, sweep_id: str = "gp-0001-abcd"
+    ) -> tuple[int, str | None]:
+        tracker = tracking.Tracker(folder, outbox, sweep_id=sweep_id, experiment="gp", uri=uri)
+        tracker.start()
+        return tracker.finish(patience=patience), tracker.trouble
+
+    return send
