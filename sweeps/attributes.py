@@ -30,6 +30,7 @@ def record_of(trial: FrozenTrial, folder: SweepFolder) -> TrialRecord:
         last_error=attrs.get("last_error", ""),
         ticks={tick: value["metrics"] for tick, value in ticks.items()},
         checkpoints=[folder.path / path for path, _ in attrs.get("checkpoints", [])],
+        checkpoint_tick=_newest(attrs),
     )
 
 
@@ -48,8 +49,12 @@ def lacks_only_the_tell(trial: FrozenTrial) -> bool:
     """Whether the trial's last tick was answered with an ending and its checkpoint is there."""
     ticks = ticks_of(trial)
     tick = max(ticks, default=0)
-    newest = trial.user_attrs.get("checkpoints", [[None, 0]])[0][1]
-    return newest == tick and _answer(ticks, tick) is not None
+    return _newest(trial.user_attrs) == tick and _answer(ticks, tick) is not None
+
+
+def _newest(attrs: dict[str, Any]) -> int:
+    """The tick of the newest checkpoint, 0 without one."""
+    return attrs.get("checkpoints", [[None, 0]])[0][1]
 
 
 def _ending(trial: FrozenTrial, ticks: dict[int, dict[str, Any]]) -> Ending | None:

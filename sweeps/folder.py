@@ -145,11 +145,14 @@ def find(out: Path, name_or_path: str) -> SweepFolder:
     Raises:
         UserError: there is none.
     """
+    where = f"under {out.resolve()}"
     for path in (out / name_or_path, Path(name_or_path)):
         if (path / "space.yaml").is_file():
             return SweepFolder(path.resolve())
+        if path.is_dir():
+            where = f"at {path.resolve()}, which has no space.yaml"
     known = ", ".join(folder.name for folder in existing(out)) or "none"
-    raise UserError(f"--resume {name_or_path}: there is no such sweep under {out.resolve()}. Known: {known}.")
+    raise UserError(f"--resume {name_or_path}: there is no such sweep {where}. Known: {known}.")
 
 
 def existing(out: Path) -> list[SweepFolder]:

@@ -5,6 +5,7 @@ from sweeps.folder import SweepFolder
 from sweeps.outbox import waiting_in
 from sweeps.records import TrialRecord, winner
 from wgangp.errors import UserError
+from wgangp.wording import count
 
 
 def state_line(folder: SweepFolder) -> str:
@@ -24,7 +25,7 @@ def state_line(folder: SweepFolder) -> str:
         state = "failed" if failed or not winner(records) else "complete"
     parts = [f"{ended} of {wanted} trials ended"]
     parts += [f"{failed} failed"] if failed else []
-    parts += [f"{open_} to go on with"] if open_ else []
+    parts += [f"{open_} interrupted"] if open_ else []
     best = winner(records)
     parts += [f"best FID {best.best_fid:.1f} ({best.label})"] if best else []
     return f"{folder.name}  {state}: {', '.join(parts)}"
@@ -35,15 +36,16 @@ def resume_lines(folder: SweepFolder, records: list[TrialRecord], wanted: int) -
     ended, failed, open_, missing = _counts(records, wanted)
     lines = [f"  {folder.name}: {ended} of {wanted} trials ended"]
     for record in records:
-        start = f"goes on after tick {record.tick}" if record.checkpoints else "begins anew"
+        kimg = record.ticks[record.checkpoint_tick]["images_seen"] / 1000 if record.checkpoints else 0
+        start = f"goes on after {kimg:g} kimg, if that checkpoint holds" if kimg else "begins anew"
         if record.ending is None:
             lines.append(f"  {record.label} interrupted: {start}  {record.settings}")
         elif record.ending.outcome == "failed":
             lines.append(f"  {record.label} failed ({record.ending.reason}): {start}  {record.settings}")
     if missing:
-        lines.append(f"  {missing} more to be proposed")
+        lines.append(f"  {count(missing, 'trial')} still to be proposed")
     if waiting := waiting_in(folder.outbox):
-        lines.append(f"  {waiting} records to be sent to MLflow")
+        lines.append(f"  {count(waiting, 'record')} to be sent to MLflow")
     if not (failed or open_ or missing or waiting):
         lines.append("  nothing is left to do; --trials N extends it")
     return lines

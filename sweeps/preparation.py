@@ -22,6 +22,7 @@ from sweeps.progress import View
 from sweeps.space import Space
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
+from wgangp.wording import count
 
 
 class Preparation:
@@ -138,7 +139,7 @@ def plan_lines(space: Space, ready: Ready, *, trials: int) -> list[str]:
     base = space.base
     rungs = ", ".join(f"{rung * base.tick_kimg:g}" for rung in space.rungs) or "none"
     return [
-        f"  trials {trials} ({len(space.enqueue)} baselines), {ready.capacity} at once,"
+        f"  trials {trials} ({count(len(space.enqueue), 'baseline')}), {ready.capacity} at once,"
         f" {space.sampler.name} sampler",
         f"  budget {base.budget_kimg:g} kimg in ticks of {base.tick_kimg:g}; compared at {rungs} kimg",
         f"  each trial: {space.resources.cpus:g} CPUs, {space.resources.gpus:g} GPUs,"

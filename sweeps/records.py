@@ -54,6 +54,9 @@ class TrialRecord:
     """Why the last attempt that died did; empty if none has."""
     ticks: dict[int, Metrics] = field(repr=False)
     checkpoints: list[Path] = field(repr=False)
+    """Newest first."""
+    checkpoint_tick: int = 0
+    """Of the newest checkpoint; 0 if there is none."""
 
     @property
     def number(self) -> int:

@@ -172,7 +172,9 @@ def write_best(folder: SweepFolder, best: TrialRecord, config: TrainConfig, *, f
         "features": facts["features"],
         "features_sha256": facts["features_sha256"],
     }
-    comment = f"The winner of {folder.name}. Train it again: python -m wgangp.train best.yaml"
+    comment = (
+        f"The winner of {folder.name}. Train it again, from the repository: python -m wgangp.train best.yaml"
+    )
     settings_file.dump(config.model_dump() | {"from": origin}, folder.best_yaml, comment=comment)
 
 

@@ -34,7 +34,8 @@ class Sender:
         from mlflow import MlflowClient
 
         # It would print a traceback for every try, over the table; the tracker says why in a line.
-        logging.getLogger("mlflow").setLevel(logging.CRITICAL)
+        for name in ("mlflow", "urllib3"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         self._folder, self._sweep_id = folder, sweep_id
         database = store.database_file(uri)
         place = database.parent if database else folder.out

@@ -1,5 +1,6 @@
 """Where the study is kept: opened, mended after a killed driver, and seen through one filter."""
 
+import json
 import logging
 import os
 from pathlib import Path
@@ -9,6 +10,8 @@ import optuna
 from optuna.storages.journal import JournalFileBackend, JournalStorage
 from optuna.trial import FrozenTrial
 
+from wgangp.errors import UserError
+
 log = logging.getLogger(__name__)
 
 
@@ -16,13 +19,16 @@ def open_storage(journal: Path, *, url: str | None, mend: bool) -> optuna.storag
     """The database at `url`, or else the journal file.
 
     `mend`: what a killed driver left in the journal; the caller holds the sweep's lock.
+
+    Raises:
+        UserError: a line of the journal, not the last, is damaged.
     """
     if url:
         storage = optuna.storages.get_storage(url)
     else:
         if mend:
             _mend(journal)
-        storage = JournalStorage(_WholeLines(str(journal)))
+        storage = _read(journal)
     _show_current_only(storage)
     return storage
 
@@ -37,6 +43,27 @@ class _WholeLines(JournalFileBackend):
         except OSError:  # the disk is full
             os.truncate(self._file_path, size)
             raise
+
+
+def _read(journal: Path) -> JournalStorage:
+    try:
+        return JournalStorage(_WholeLines(str(journal)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        with journal.open("rb") as lines:
+            place = next(
+                (f":{number}" for number, line in enumerate(lines, start=1) if not _is_record(line)), ""
+            )
+        raise UserError(
+            f"{journal}{place}: must be a record of the study, and cannot be read."
+            " Put back a copy of the file, or start a new sweep."
+        ) from error
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def _mend(journal: Path) -> None:

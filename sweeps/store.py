@@ -53,7 +53,7 @@ def store_of(folder: SweepFolder) -> str:
         return beside
     memory: dict[str, Any] = {"store": "", "beside": True}
     if remembers(folder):
-        memory |= json.loads(_memory(folder).read_text("utf-8"))
+        memory |= _remembered(folder)
     remembered: str = memory["store"]
     seen = {uri: _look(uri, sweep_id=folder.sweep_id) for uri in (beside, remembered)}
     # A folder that moved or was copied together with its database goes on in the one it has now.
@@ -71,7 +71,7 @@ def store_of(folder: SweepFolder) -> str:
     raise UserError(
         f"{folder.name}: was recorded in {remembered or 'a place it does not know'}, which"
         f" {'is gone' if seen[remembered] == 'gone' else 'does not know it any more'}. Bring it back, or name"
-        f" a store to which everything is sent again: MLFLOW_TRACKING_URI={beside}"
+        f" a store to which all is sent again but the pictures sent before: MLFLOW_TRACKING_URI={beside}"
     )
 
 
@@ -86,6 +86,16 @@ def remember(folder: SweepFolder, uri: str) -> None:
 def remembers(folder: SweepFolder) -> bool:
     """Whether an address is kept."""
     return _memory(folder).exists()
+
+
+def _remembered(folder: SweepFolder) -> dict[str, Any]:
+    try:
+        return dict(json.loads(_memory(folder).read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise UserError(
+            f"{_memory(folder)}: must say where the sweep is recorded, and cannot be read."
+            " Set MLFLOW_TRACKING_URI to where it is, or remove the file if that is beside the sweep."
+        ) from error
 
 
 def _memory(folder: SweepFolder) -> Path:

@@ -126,7 +126,8 @@ class SweepStudy:
             # Asked for baselines too: their values on the rungs are what others are measured against.
             if ending is None and trial.should_prune() and self._may_prune(trial):
                 factor = self.space.pruner.reduction_factor
-                ending = Ending("pruned", f"not among the best 1/{factor} at tick {tick}")
+                kimg = tick * self.space.base.tick_kimg
+                ending = Ending("pruned", f"not among the best 1/{factor} at {kimg:g} kimg")
         answer = [ending.outcome, ending.reason] if ending else None
         trial.set_user_attr(f"tick_{tick}", {"metrics": finite, "ending": answer})
         return ending

@@ -19,6 +19,7 @@ from sweeps.space import Space
 from sweeps.study import SweepStudy
 from sweeps.tuning import tune_trials
 from wgangp import settings_file
+from wgangp.errors import UserError
 
 log = logging.getLogger(__name__)
 
@@ -151,12 +152,17 @@ def _look(folder: SweepFolder, trials: int | None) -> tuple[Space, history.Histo
     """What a resume goes on with, looked at before anything starts.
 
     Raises:
-        UserError: the sweep's copy of its space was changed, its tracking store is gone, `trials` are fewer.
+        UserError: the copy of its space was changed, its study or tracking store is gone, `trials` are fewer.
     """
     space = space_file.load(folder.space)
     known = history.read(folder, space)
     if known.space is not None:
         space_file.check_unchanged(space, known.space)
+    if not known.records and any(folder.trials.glob("*/t*")):
+        raise UserError(
+            f"{folder.name}: has trials, but no study of them: study.log or id is gone or empty."
+            " Put back a copy of it, or start a new sweep."
+        )
     charter.check_growth(known.wanted, extended_to=trials)
     store.store_of(folder)
     return space, known

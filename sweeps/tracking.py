@@ -16,6 +16,7 @@ from sweeps import store
 from sweeps.folder import SweepFolder
 from sweeps.outbox import Outbox
 from sweeps.sending import NotStored, Sender, reason
+from wgangp.wording import count
 
 log = logging.getLogger(__name__)
 
@@ -78,9 +79,10 @@ class Tracker:
                 self.tell(say)
                 if not said and time.monotonic() > began + 1:
                     said = True
+                    records = count(self._outbox.unsent, "record")
                     why = f", which cannot be reached ({self.trouble})" if self.trouble else ""
                     say(
-                        f"  sending {self._outbox.unsent} records to MLflow{why} for up to {patience:g} s;"
+                        f"  sending {records} to MLflow{why} for up to {patience:g} s;"
                         " Ctrl-C leaves them to --resume ..."
                     )
                 time.sleep(0.05)
@@ -95,7 +97,7 @@ class Tracker:
         lines = []
         if unsent := self._outbox.unsent:
             why = f" ({self.trouble})" if self.trouble else ""
-            lines.append(f"{unsent} records have not reached MLflow{why}; --resume sends them.")
+            lines.append(f"{count(unsent, 'record')} not yet in MLflow{why}; --resume sends what is left.")
         if self._refused:
             lines.append(
                 f"{len(self._refused)} records were not taken whole by MLflow, the first is"

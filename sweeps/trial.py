@@ -74,12 +74,17 @@ class SweepTrial(tune.Trainable):
         if self._trainer is None:
             self._trainer = module.Trainer(ray.get(self._shared["prepared"]), **self._shared["resources"])
         self._trainer.start(self._assignment.config)
+        damaged = []
         for checkpoint in self._assignment.checkpoints:
             try:
                 self._trainer.load(checkpoint)
-                return
+                break
             except module.CheckpointError as error:
-                self._notices.append(f"{error}; the checkpoint before is taken, or the trial begins anew")
+                damaged.append(str(error))
+        if damaged:
+            kimg = self._trainer.tick * self._assignment.config.tick_kimg
+            what_now = f"it goes on after {kimg:g} kimg" if kimg else "it begins anew"
+            self._notices = [f"{'; '.join(damaged)}; {what_now}"]
 
     def _stay_within_memory(self) -> None:
         limit = self._shared["memory_limit"]

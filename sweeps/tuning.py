@@ -8,7 +8,7 @@ from ray import tune
 
 from sweeps import disk, memory
 from sweeps.folder import SweepFolder
-from sweeps.interrupt import Interrupt
+from sweeps.interrupt import Interrupt, Interrupted
 from sweeps.preparation import Ready
 from sweeps.progress import View
 from sweeps.recording import Recorder
@@ -112,7 +112,11 @@ class _Watch(tune.Callback):
     on_trial_error = on_trial_complete
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
-        self._interrupt.check()
+        try:
+            self._interrupt.check()
+        except Interrupted:
+            self._view.say("stopping")
+            raise
         self._tracker.tell(self._view.print)
         if time.monotonic() > self._next_draw + 1:
             self._draw()

@@ -43,7 +43,7 @@ def read(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         manifest = json.loads((folder / _MANIFEST).read_text())
         for name in (_ARRAYS, _STATE):
             if manifest[name] != _fingerprint(folder / name):
-                raise CheckpointError(f"{folder / name} is not the file its manifest speaks of")
+                raise CheckpointError(f"{folder / name} is damaged")
         return arrays.load(folder / _ARRAYS), json.loads((folder / _STATE).read_text())
     except (OSError, ValueError, KeyError, TypeError, arrays.DamagedFile) as error:
         raise CheckpointError(f"{folder} cannot be read: {error!r}") from error

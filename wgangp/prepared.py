@@ -16,6 +16,7 @@ from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 
 _VERSION = 1  # part of the cache's file names: raise it when features or reference are made differently
+_MEND = "Put a copy back; or remove the folder, and they are made anew and must come out the same."
 _WEIGHT, _REFERENCE = "weight/", "reference/"
 
 
@@ -172,9 +173,9 @@ def _thaw(folder: Path, data: dict[str, str | int]) -> dict[str, np.ndarray]:
         frozen = {name: facts[name] for name in data}
         sha256 = facts["features_sha256"]
     except (OSError, ValueError, KeyError, TypeError, arrays.DamagedFile) as error:
-        raise UserError(f"{folder}: the frozen features cannot be read: {error}.") from error
+        raise UserError(f"{folder}: the frozen features cannot be read: {error}. {_MEND}") from error
     if sha256 != _sha256(stored):
-        raise UserError(f"{folder}: the frozen features are damaged: their sha256 does not hold.")
+        raise UserError(f"{folder}: the frozen features are damaged: their sha256 does not hold. {_MEND}")
     for name, value in data.items():
         if frozen[name] != value:
             raise UserError(

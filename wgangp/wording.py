@@ -41,6 +41,11 @@ def unknown(key: str, known: Iterable[str]) -> str:
     )
 
 
+def count(number: int, noun: str) -> str:
+    """`1 trial`, `2 trials`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def show(value: Any) -> str:
     """A value as a person wrote it, short."""
     if value is None:

@@ -61,7 +61,7 @@ def test_a_damaged_newest_checkpoint_costs_a_tick_and_a_warning(stopped: Scripte
     assert stopped.run("--resume", "scripted-0001") == 0, stopped.output
     assert trained(stopped, done)[0] == (2, before + 1) == (2, tick)
     (said,) = warnings(stopped)
-    assert said.startswith(f"Warning: t002: {newest} is damaged; ")
+    assert said == f"Warning: t002: {newest} is damaged; it goes on after {9 * before} kimg"
     stopped.assert_everything_agrees()
     stopped.assert_nothing_is_open(trials=3)
 
@@ -75,7 +75,8 @@ def test_without_a_checkpoint_that_holds_a_trial_begins_anew_and_keeps_what_it_s
 
     assert stopped.run("--resume", "scripted-0001") == 0, stopped.output
     assert trained(stopped, done)[:4] == [(2, 1), (2, 2), (2, 3), (2, 4)]
-    assert len(warnings(stopped)) == 2
+    (said,) = warnings(stopped)
+    assert said.endswith("it begins anew")
     after = stopped.trials()["t002"].user_attrs
     assert {key: after[key] for key in before if key.startswith("tick_")} == {
         key: value for key, value in before.items() if key.startswith("tick_")
@@ -122,5 +123,24 @@ def test_other_features_are_refused(stopped: ScriptedSweep) -> None:
         )
         assert (stopped.folder / "study.log").read_bytes() == before
     stopped.script()
+    assert stopped.run("--resume", "scripted-0001") == 0, stopped.output
+    stopped.assert_nothing_is_open(trials=3)
+
+
+def test_without_its_study_or_its_id_a_sweep_is_not_begun_anew_over_its_trials(
+    stopped: ScriptedSweep,
+) -> None:
+    for name in ("study.log", "id"):
+        path = stopped.folder / name
+        kept = path.read_bytes()
+        for damage in (path.unlink, path.touch):
+            damage()
+            for more in ([], ["--check", "--offline"]):
+                assert stopped.run("--resume", "scripted-0001", *more) == 2
+                assert stopped.output == (
+                    "scripted-0001: has trials, but no study of them: study.log or id is gone or empty."
+                    " Put back a copy of it, or start a new sweep.\n"
+                )
+        path.write_bytes(kept)
     assert stopped.run("--resume", "scripted-0001") == 0, stopped.output
     stopped.assert_nothing_is_open(trials=3)

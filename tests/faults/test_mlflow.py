@@ -90,7 +90,7 @@ def send_the_rest(sweep: Any, told: list[str]) -> None:
     """On a busy machine the last minute may not be enough."""
     if told:
         assert "Send what is left: " in sweep.output
-        assert len(told) == 1 and told[0].endswith("--resume sends them."), told
+        assert len(told) == 1 and told[0].endswith("--resume sends what is left."), told
         assert sweep.run("--resume", "scripted-0001") == 0, sweep.output
 
 
@@ -152,7 +152,7 @@ def test_a_lock_held_over_the_end_leaves_everything_to_resume_and_a_signal_ends_
 
     assert sweep.run_until(end_the_wait, interrupt, "--space", space) == 0, sweep.output
     assert time.monotonic() - asked[0] < 15, sweep.output  # of them Ray needs a few to end
-    assert "records have not reached MLflow" in sweep.output and "--resume sends them." in sweep.output
+    assert "not yet in MLflow" in sweep.output and "--resume sends what is left." in sweep.output
     assert set(sweep.outcomes().values()) == {"complete"}
 
     held[0].rollback()
@@ -170,10 +170,10 @@ def test_a_server_down_from_the_start_gets_everything_by_resume(
     assert sweep.run("--space", space) == 0, sweep.output
     assert f"{AWAY}(Connection refused): training goes on" in sweep.output
     assert "to MLflow, which cannot be reached (Connection refused) for up to 60 s" in sweep.output
-    (left,) = [line for line in sweep.output.splitlines() if "have not reached MLflow" in line]
+    (left,) = [line for line in sweep.output.splitlines() if "not yet in MLflow" in line]
     assert f" --resume {sweep.folder}" in sweep.output
     lines = (sweep.folder / "outbox" / "lines.jsonl").read_text().count("\n")
-    assert left == f"{lines} records have not reached MLflow (Connection refused); --resume sends them."
+    assert left == f"{lines} records not yet in MLflow (Connection refused); --resume sends what is left."
 
     server.start()
     server.wait()

@@ -142,7 +142,7 @@ def test_a_sweep_whose_store_is_gone_says_how_to_name_one_and_sends_all_again(
         assert (status, line) == (
             2,
             f"scripted-0001: was recorded in sqlite:///{old}/mlflow.db, which is gone. Bring it back, or name"
-            f" a store to which everything is sent again: MLFLOW_TRACKING_URI=sqlite:///{new}/mlflow.db",
+            f" a store to which all is sent again but the pictures sent before: MLFLOW_TRACKING_URI=sqlite:///{new}/mlflow.db",
         )
     named = line.rpartition("=")[2]
     status, said = type_from(

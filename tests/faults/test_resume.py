@@ -136,18 +136,16 @@ def test_check_tells_what_resume_would_do_and_changes_nothing(sweep: ScriptedSwe
     before = {path: path.stat().st_mtime_ns for path in sweep.folder.rglob("*")}
 
     assert sweep.run("--resume") == 0
-    state = (
-        "scripted-0001  interrupted: 2 of 5 trials ended, 1 failed, 1 to go on with, best FID 100.0 (t002)"
-    )
+    state = "scripted-0001  interrupted: 2 of 5 trials ended, 1 failed, 1 interrupted, best FID 100.0 (t002)"
     assert sweep.output.splitlines() == [state.replace("2 of 5", "1 of 5")]
     assert sweep.run("--resume", "scripted-0001", "--check", "--offline") == 0
     plan = sweep.output.splitlines()
     assert plan[0] == "  scripted-0001: 1 of 5 trials ended"
     assert plan[1].startswith(
-        "  t001 failed (RuntimeError: the script says so at length): goes on after tick 1"
+        "  t001 failed (RuntimeError: the script says so at length): goes on after 9 kimg"
     )
     assert plan[2].startswith("  t003 interrupted: ")
-    assert plan[3] == "  2 more to be proposed"
+    assert plan[3] == "  2 trials still to be proposed"
     assert {path: path.stat().st_mtime_ns for path in sweep.folder.rglob("*")} == before
     assert sweep.run("--resume", "scripted-0001", "--check") == 0, sweep.output
     assert all(line in sweep.output for line in plan)

@@ -162,7 +162,7 @@ def test_a_sweep_stopped_again_and_again_says_how_to_go_on_and_completes(
                 *arguments,
                 once=end_is_written,
             )
-        assert "have not reached MLflow" in sweep.output and "--resume" in sweep.output
+        assert "not yet in MLflow" in sweep.output and "--resume" in sweep.output
 
     assert sweep.run(*arguments) == 0, sweep.output
     sweep.assert_everything_agrees()

@@ -106,12 +106,16 @@ def test_a_sweep_is_found_by_name_or_path_once_its_space_is_frozen(
         (out, str(first.path)),
     ):
         assert folders.find(out_given, name) == first
-    for name in ("gp-0002", "gp-0009", "..", str(second.path)):
+    under, at = f"under {out.resolve()}", "at {}, which has no space.yaml"
+    for name, where in (
+        ("gp-0009", under),
+        ("gp-0002", at.format(second.path)),
+        ("..", at.format(Path("..").resolve())),
+        (str(second.path), at.format(second.path)),
+    ):
         with pytest.raises(UserError) as caught:
             folders.find(out, name)
-        assert str(caught.value) == (
-            f"--resume {name}: there is no such sweep under {out.resolve()}. Known: gp-0001."
-        )
+        assert str(caught.value) == (f"--resume {name}: there is no such sweep {where}. Known: gp-0001.")
 
 
 def test_without_sweeps_none_are_known(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from sweeps import history, outlook
 from sweeps.folder import SweepFolder
 from sweeps.outbox import Outbox
 from sweeps.records import Ending
 from sweeps.study import SweepStudy
 from wgangp import settings_file
+from wgangp.errors import UserError
 
 OpenStudy = Callable[..., SweepStudy]
 Play = Callable[..., Ending | None]
@@ -31,7 +34,7 @@ def test_each_trial_that_is_not_done_is_told_with_where_it_goes_on(
     open_study: OpenStudy, play: Play, save: Callable[..., Path], folder: SweepFolder
 ) -> None:
     study = started(open_study, folder)
-    assert plan(folder, study) == ["  gp-0001: 0 of 4 trials ended", "  4 more to be proposed"]
+    assert plan(folder, study) == ["  gp-0001: 0 of 4 trials ended", "  4 trials still to be proposed"]
     assert outlook.state_line(folder) == "gp-0001  interrupted: 0 of 4 trials ended"
 
     done, failed, open_ = study.ask(), study.ask(), study.ask()
@@ -45,13 +48,14 @@ def test_each_trial_that_is_not_done_is_told_with_where_it_goes_on(
     written = folder.journal.read_bytes()
     assert plan(folder, study) == [
         "  gp-0001: 1 of 4 trials ended",
-        f"  t002 failed (killed): goes on after tick 1  {study.record('t002').settings}",
+        "  t002 failed (killed): goes on after 1 kimg, if that checkpoint holds"
+        f"  {study.record('t002').settings}",
         f"  t003 interrupted: begins anew  {study.record('t003').settings}",
-        "  1 more to be proposed",
-        "  1 records to be sent to MLflow",
+        "  1 trial still to be proposed",
+        "  1 record to be sent to MLflow",
     ]
     assert outlook.state_line(folder) == (
-        "gp-0001  interrupted: 1 of 4 trials ended, 1 failed, 1 to go on with, best FID 40.0 (t001)"
+        "gp-0001  interrupted: 1 of 4 trials ended, 1 failed, 1 interrupted, best FID 40.0 (t001)"
     )
     assert folder.journal.read_bytes() == written
 
@@ -90,3 +94,16 @@ def test_a_sweep_stopped_before_its_study_was_made_has_no_history(
         remove.unlink()
         known = history.read(folder, study.space)
         assert (known.records, known.wanted, known.space) == ([], 4, None)
+
+
+def test_a_line_of_the_journal_that_is_damaged_is_named(open_study: OpenStudy, folder: SweepFolder) -> None:
+    study = started(open_study, folder)
+    lines = folder.journal.read_text().splitlines()
+    for damaged in ("no record", "[]", '{"op_code": 99, "worker_id": ""}'):
+        folder.journal.write_text("\n".join([*lines[:1], damaged, *lines[2:]]) + "\n")
+        with pytest.raises(UserError) as caught:
+            history.read(folder, study.space)
+        (said,) = caught.value.problems
+        place = "" if damaged.startswith("{") else ":2"
+        assert said.startswith(f"{folder.journal}{place}: must be a record of the study, and cannot be read.")
+    assert outlook.state_line(folder).startswith(f"gp-0001  cannot be read: {folder.journal}")

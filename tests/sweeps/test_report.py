@@ -145,7 +145,9 @@ def test_best_yaml_is_read_by_the_command_that_trains_one_run(
         "features": "digits-lenet",
         "features_sha256": "ab" * 32,
     }
-    assert folder.best_yaml.read_text().startswith("# The winner of gp-0001. Train it again: python -m")
+    assert folder.best_yaml.read_text().startswith(
+        "# The winner of gp-0001. Train it again, from the repository: python -m"
+    )
 
 
 def test_the_report_holds_answer_table_reasons_and_how_it_was_measured(

@@ -185,7 +185,7 @@ def test_the_offline_check_of_a_sweep_reads_its_space_and_starts_nothing(
 
     assert (done.returncode, done.stdout) == (
         0,
-        "  gp-0001: 0 of 4 trials ended\n  4 more to be proposed\n",
+        "  gp-0001: 0 of 4 trials ended\n  4 trials still to be proposed\n",
     )
     assert [path.name for path in sweep.path.iterdir()] == ["space.yaml"]
 

@@ -152,7 +152,7 @@ def test_a_store_that_is_gone_is_named_in_one_line(folder: SweepFolder, others: 
         store.store_of(folder)
     assert caught.value.problems == (
         f"gp-0001: was recorded in sqlite:///{tmp_path}/old/mlflow.db, which is gone. Bring it back, or name"
-        f" a store to which everything is sent again: MLFLOW_TRACKING_URI=sqlite:///{folder.out}/mlflow.db",
+        f" a store to which all is sent again but the pictures sent before: MLFLOW_TRACKING_URI=sqlite:///{folder.out}/mlflow.db",
     )
 
 
@@ -261,3 +261,13 @@ def test_addresses_of_pictures_follow_a_moved_database_and_others_stay(tmp_path:
     assert client.get_experiment_by_name("mine").artifact_location == "file:///a/mine"
     assert client.get_run(run["mine"]).info.artifact_uri == f"file:///a/mine/{run['mine']}/artifacts"
     assert not old.exists()
+
+
+def test_a_damaged_memory_is_refused_in_one_line(
+    folder: SweepFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for content in ("", "{", "7"):
+        (folder.path / "tracking").write_text(content)
+        with pytest.raises(UserError, match="must say where the sweep is recorded, and cannot be read"):
+            store.store_of(folder)

@@ -173,7 +173,7 @@ def test_a_half_recorded_tick_is_repeated_and_decided_alike(
     assert (again.record("t002").tick, again.record("t002").ending) == (0, None)
     assert [trial.user_attrs["label"] for trial in again._study.get_trials()] == ["t001", "t002"]
     answer = again.report("t002", tick=1, metrics=measured(60, 1), ending=None)
-    assert answer == Ending("pruned", "not among the best 1/3 at tick 1")
+    assert answer == Ending("pruned", "not among the best 1/3 at 1 kimg")
     assert again.record("t002").ticks == {1: measured(60, 1)}
 
 

@@ -32,7 +32,7 @@ def test_a_pruned_trial_says_why(open_study: OpenStudy, play: Play) -> None:
     went_on(study, play, 50)
     study.ask()
 
-    expected = Ending("pruned", "not among the best 1/3 at tick 1")
+    expected = Ending("pruned", "not among the best 1/3 at 1 kimg")
     assert play(study, "t002", 60) == expected
     assert study.record("t002").ending is None  # until Optuna is told
     assert study.end("t002") == expected
@@ -58,7 +58,7 @@ def test_the_same_trial_falls_at_the_next_rung(open_study: OpenStudy, play: Play
     assert went_on(study, play, 50, 40) == [True, True]
     play(study, "t001", 20, 20, first=2)
 
-    assert play(study, "t002", 30, 21, first=2) == Ending("pruned", "not among the best 1/3 at tick 3")
+    assert play(study, "t002", 30, 21, first=2) == Ending("pruned", "not among the best 1/3 at 3 kimg")
 
 
 def test_without_a_pruner_everything_gets_the_whole_budget(open_study: OpenStudy, play: Play) -> None:

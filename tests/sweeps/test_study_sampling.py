@@ -50,10 +50,10 @@ def test_a_baseline_saved_from_the_pruner_is_shown_as_pruned(
     study = open_study("enqueue=[{gp_weight: 10}]")
     [study.ask() for _ in range(4)]
     assert play(study, "t002", 60) is None  # alone at tick 1
-    assert play(study, "t003", 70) == Ending("pruned", "not among the best 1/3 at tick 1")
+    assert play(study, "t003", 70) == Ending("pruned", "not among the best 1/3 at 1 kimg")
     assert play(study, "t004", 55, 52, 50) is None
     assert play(study, "t001", 500, 490, 490, *[480] * 6) == Ending("complete")  # last at ticks 1 and 3
-    assert play(study, "t002", 60, 58, first=2) == Ending("pruned", "not among the best 1/3 at tick 3")
+    assert play(study, "t002", 60, 58, first=2) == Ending("pruned", "not among the best 1/3 at 3 kimg")
     [study.end(label) for label in ("t001", "t002", "t003")]
 
     recorded = study._study.get_trials()

@@ -274,9 +274,9 @@ def test_what_the_last_wait_is_for_is_said_and_an_interruption_ends_it(
     with pytest.raises(KeyboardInterrupt):
         tracker.finish(patience=60, say=said.append, check=check)
     assert said == [
-        "  sending 1 records to MLflow, which cannot be reached (Connection refused) for up to 60 s;"
+        "  sending 1 record to MLflow, which cannot be reached (Connection refused) for up to 60 s;"
         " Ctrl-C leaves them to --resume ..."
     ]
     assert tracker.last_words() == [
-        "1 records have not reached MLflow (Connection refused); --resume sends them."
+        "1 record not yet in MLflow (Connection refused); --resume sends what is left."
     ]
