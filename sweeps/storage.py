@@ -48,7 +48,7 @@ class _WholeLines(JournalFileBackend):
 def _read(journal: Path) -> JournalStorage:
     try:
         return JournalStorage(_WholeLines(str(journal)))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
         with journal.open("rb") as lines:
             place = next(
                 (f":{number}" for number, line in enumerate(lines, start=1) if not _is_record(line)), ""
