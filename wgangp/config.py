@@ -35,10 +35,16 @@ class TrainConfig(BaseModel):
     width: int = Field(16, ge=1, le=1024, description="w: channels of the widest picture-sized layer")
     latent_size: int = Field(128, ge=1, le=4096, description="length of the noise vector z")
 
-    gp_weight: float = Field(10.0, ge=0, le=1e6, description="lambda: weight of the gradient penalty")
+    penalty: Literal["two_sided", "one_sided", "zero_centered", "r1", "clip"] = Field(
+        "two_sided", description="what keeps the critic smooth; clip: of its weights, no penalty"
+    )
+    gp_weight: float = Field(10.0, ge=0, le=1e6, description="lambda: weight of the penalty")
+    weight_clip: float = Field(0.01, gt=0, le=1e3, description="bound of the critic's weights under clip")
+    drift: float = Field(0.0, ge=0, le=1e3, description="weight of E D(x)^2 in the critic's loss")
     n_critic: int = Field(5, ge=1, le=100, description="critic steps per generator step")
-    critic_lr: LearningRate = Field(1e-4, description="alpha of the critic's Adam")
-    generator_lr: LearningRate = Field(1e-4, description="alpha of the generator's Adam")
+    optimizer: Literal["adam", "rmsprop"] = Field("adam", description="of both networks")
+    critic_lr: LearningRate = Field(1e-4, description="alpha of the critic's optimizer")
+    generator_lr: LearningRate = Field(1e-4, description="alpha of the generator's optimizer")
     adam_beta1: float = Field(0.0, ge=0, lt=1, description="beta1 of both Adam optimizers")
     adam_beta2: float = Field(0.9, ge=0, lt=1, description="beta2 of both Adam optimizers")
     ema_decay: float = Field(

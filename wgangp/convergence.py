@@ -9,6 +9,8 @@ from collections.abc import Mapping
 DEAD_NORM = 0.05
 DEAD_WASSERSTEIN = 0.05
 DEAD_TICKS = 3
+SLOPE_ONE = ("two_sided", "one_sided")
+"""Penalties under which a healthy critic has slopes near one; under the others it may be flat and well."""
 
 _LOSSES = ("critic_loss", "generator_loss", "gradient_penalty", "wasserstein", "gradient_norm")
 _SCORES = ("fid", "heldout_gap")

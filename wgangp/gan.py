@@ -15,7 +15,7 @@ from wgangp.config import TrainConfig
 from wgangp.networks import EVALUATION_BATCH
 from wgangp.randomness import Purpose
 
-SHAPE_FIELDS = ("architecture", "width", "latent_size", "batch_size", "precision")
+SHAPE_FIELDS = ("architecture", "width", "latent_size", "batch_size", "precision", "penalty", "optimizer")
 """The settings a compiled WganGp is bound to; any other may change without compiling again."""
 
 SUMS = (*losses.CriticTerms._fields, "generator_loss")
@@ -23,7 +23,7 @@ SUMS = (*losses.CriticTerms._fields, "generator_loss")
 
 
 class WganGp:
-    """Generator, critic, their Adam optimizers, and the update that trains them.
+    """Generator, critic, their optimizers, and the update that trains them.
 
     Attributes:
         generator: z [b, latent_size] -> images [b, H, W, C] in -1..1.
@@ -45,6 +45,7 @@ class WganGp:
         self._images = images
         self._dtype = config.precision
         self._latent_size = config.latent_size
+        self._penalty, self._optimizer_name = config.penalty, config.optimizer
         self._m = config.batch_size
         self._b = config.batch_size // strategy.num_replicas_in_sync
         shape: dict[str, Any] = {"image_shape": tuple(images.shape[1:]), "width": config.width}
@@ -59,11 +60,12 @@ class WganGp:
             self._gp_weight = self._setting(self._dtype)
             self._n_critic = self._setting("int64")
             self._seed = self._setting("int64")
+            self._drift, self._weight_clip = (self._setting(self._dtype) for _ in range(2))
             self._critic_lr, self._generator_lr, self._beta1, self._beta2, self._ema_decay = (
                 self._setting(self._dtype) for _ in range(5)
             )
-            self._critic_adam = self._adam(self.critic, self._critic_lr)
-            self._generator_adam = self._adam(self.generator, self._generator_lr)
+            self._critic_optimizer = self._optimizer(self.critic, self._critic_lr)
+            self._generator_optimizer = self._optimizer(self.generator, self._generator_lr)
         self._train = tf.function(self._train_steps)
         self._sample = tf.function(self.averaged, input_signature=[_any_batch(self.averaged)])
         self._value = tf.function(self._value_of_pixels, input_signature=[_any_batch(self.critic, tf.uint8)])
@@ -80,10 +82,12 @@ class WganGp:
             networks.initialise(self.critic, seed=config.init_seed)
             networks.initialise(self.generator, seed=config.init_seed)
             networks.initialise(self.averaged, seed=config.init_seed)
-            for adam in (self._critic_adam, self._generator_adam):
-                for variable in adam.variables:
+            for optimizer in (self._critic_optimizer, self._generator_optimizer):
+                for variable in optimizer.variables:
                     variable.assign(tf.zeros(variable.shape, variable.dtype))
             self._gp_weight.assign(config.gp_weight)
+            self._drift.assign(config.drift)
+            self._weight_clip.assign(config.weight_clip)
             self._n_critic.assign(config.n_critic)
             self._seed.assign(config.seed)
             self._critic_lr.assign(config.critic_lr)
@@ -170,20 +174,24 @@ class WganGp:
             "generator": self.generator.weights,
             "averaged": self.averaged.weights,
             "critic": self.critic.weights,
-            "generator_adam": self._generator_adam.variables,
-            "critic_adam": self._critic_adam.variables,
+            "generator_optimizer": self._generator_optimizer.variables,
+            "critic_optimizer": self._critic_optimizer.variables,
         }
         return {f"{group}/{i}": v for group, variables in groups.items() for i, v in enumerate(variables)}
 
     def _setting(self, dtype: str) -> tf.Variable:
         return tf.Variable(0, trainable=False, dtype=dtype)
 
-    def _adam(self, model: keras.Model, lr: tf.Variable) -> keras.optimizers.Adam:
-        adam = keras.optimizers.Adam(learning_rate=lambda: lr)
-        # Numbers given to the constructor would be baked into the graph.
-        adam.beta_1, adam.beta_2 = self._beta1, self._beta2
-        adam.build(model.trainable_variables)
-        return adam
+    def _optimizer(self, model: keras.Model, lr: tf.Variable) -> keras.optimizers.Optimizer:
+        optimizer: Any
+        if self._optimizer_name == "rmsprop":
+            optimizer = keras.optimizers.RMSprop(learning_rate=lambda: lr)
+        else:
+            optimizer = keras.optimizers.Adam(learning_rate=lambda: lr)
+            # Numbers given to the constructor would be baked into the graph.
+            optimizer.beta_1, optimizer.beta_2 = self._beta1, self._beta2
+        optimizer.build(model.trainable_variables)
+        return optimizer
 
     def _train_steps(
         self, steps: tf.Tensor, critic_step: tf.Tensor, generator_step: tf.Tensor, sums: tf.Tensor
@@ -192,13 +200,15 @@ class WganGp:
             for _ in tf.range(self._n_critic):
                 sums += self._total(self._strategy.run(self._critic_step, args=(critic_step,)))
                 critic_step += 1
+                if self._penalty == "clip":
+                    self._clip()
             sums += self._total(self._strategy.run(self._generator_step, args=(generator_step,)))
             generator_step += 1
             self._average()
         return sums
 
     def _critic_step(self, step: tf.Tensor) -> tf.Tensor:
-        """One Adam step on a fresh batch of real images; returns this replica's part of `SUMS`."""
+        """One step on a fresh batch of real images; returns this replica's part of `SUMS`."""
         rows = randomness.data_rows(
             self._slice(step * self._m + tf.range(self._m, dtype=tf.int64)),
             seed=self._seed,
@@ -211,20 +221,33 @@ class WganGp:
         )
         with tf.GradientTape() as tape:
             terms = losses.critic_terms(
-                self.critic, x=x, x_tilde=x_tilde, e=self._slice(e), gp_weight=self._gp_weight, m=self._m
+                self.critic,
+                x=x,
+                x_tilde=x_tilde,
+                e=self._slice(e),
+                gp_weight=self._gp_weight,
+                m=self._m,
+                penalty=self._penalty,
+                drift=self._drift,
             )
-        _apply(
-            self._critic_adam, tape.gradient(terms.critic_loss, self.critic.trainable_variables), self.critic
-        )
+        gradients = tape.gradient(terms.critic_loss, self.critic.trainable_variables)
+        _apply(self._critic_optimizer, gradients, self.critic)
         return tf.stack([*terms, tf.zeros([], self._dtype)])
 
     def _generator_step(self, step: tf.Tensor) -> tf.Tensor:
-        """One Adam step; returns this replica's part of `SUMS`."""
+        """One step; returns this replica's part of `SUMS`."""
         z = self._noise(Purpose.GENERATOR_NOISE, step)
         with tf.GradientTape() as tape:
             loss = losses.generator_loss(self.critic, self.generator(z), m=self._m)
-        _apply(self._generator_adam, tape.gradient(loss, self.generator.trainable_variables), self.generator)
+        _apply(
+            self._generator_optimizer, tape.gradient(loss, self.generator.trainable_variables), self.generator
+        )
         return tf.stack([*[tf.zeros([], self._dtype)] * len(losses.CriticTerms._fields), loss])
+
+    def _clip(self) -> None:
+        """After each critic step: every weight of the critic within its bound (Arjovsky et al. 2017)."""
+        for weight in self.critic.trainable_variables:
+            weight.assign(tf.clip_by_value(weight, -self._weight_clip, self._weight_clip))
 
     def _average(self) -> None:
         """Move the averaged weights towards the generator's; a decay of 0 makes them equal."""
@@ -249,8 +272,8 @@ class WganGp:
         return tf.reduce_sum(self.critic(networks.from_pixels(images, self._dtype)))
 
 
-def _apply(adam: keras.optimizers.Adam, gradients: list, model: keras.Model) -> None:
-    adam.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+def _apply(optimizer: keras.optimizers.Optimizer, gradients: list, model: keras.Model) -> None:
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
 
 
 def _any_batch(model: keras.Model, dtype: Any = None) -> tf.TensorSpec:

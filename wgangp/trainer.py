@@ -36,7 +36,7 @@ _SHAPES_KEPT = 3
 _CHUNK_SECONDS = 0.5  # of training between two looks at signals
 _FIRST_CHUNK = 1  # generator steps, until the speed is known
 
-_VERSION = 1  # of what a checkpoint holds
+_VERSION = 2  # of what a checkpoint holds
 # A checkpoint fits a run that has these settings in common with it.
 _FIT = (*gan.SHAPE_FIELDS, "dataset", "split_seed", "tick_kimg", "fid_samples", "evaluation_seed")
 
@@ -114,7 +114,9 @@ class Trainer:
         self.tick += 1
         metrics = self._train_tick()
         metrics |= self._evaluate()
-        dead = convergence.is_dead(gradient_norm=metrics["gradient_norm"], wasserstein=metrics["wasserstein"])
+        dead = self._config.penalty in convergence.SLOPE_ONE and convergence.is_dead(
+            gradient_norm=metrics["gradient_norm"], wasserstein=metrics["wasserstein"]
+        )
         self._dead_ticks = self._dead_ticks + 1 if dead else 0
         reason = convergence.divergence(
             metrics, weights_are_finite=self._gan.weights_are_finite(), dead_ticks=self._dead_ticks

@@ -1,6 +1,7 @@
 """The formulas against answers known on paper. All in float64."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,29 +24,41 @@ def draw(*shape: int, seed: int = 0) -> tf.Tensor:
     return tf.constant(np.random.default_rng(seed).normal(size=shape))
 
 
-def terms(critic: Callable, *, x: tf.Tensor, x_tilde: tf.Tensor, gp_weight: float = 10.0, m: int = 0):
+def terms(critic: Callable, *, x: tf.Tensor, x_tilde: tf.Tensor, gp_weight: float = 10.0, **more: Any):
     e = tf.constant(np.random.default_rng(9).uniform(size=len(x)))
-    gp_weight = tf.constant(gp_weight, tf.float64)
-    return losses.critic_terms(critic, x=x, x_tilde=x_tilde, e=e, gp_weight=gp_weight, m=m or len(x))
+    weight = tf.constant(gp_weight, tf.float64)
+    return losses.critic_terms(critic, x=x, x_tilde=x_tilde, e=e, gp_weight=weight, m=len(x), **more)
 
 
+# What a slope of length n is charged with, and the derivative of that by n.
+CHARGES: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
+    "two_sided": (lambda n: (n - 1) ** 2, lambda n: 2 * (n - 1)),
+    "one_sided": (lambda n: max(0, n - 1) ** 2, lambda n: 2 * max(0, n - 1)),
+    "zero_centered": (lambda n: n**2, lambda n: 2 * n),
+    "r1": (lambda n: n**2, lambda n: 2 * n),
+    "clip": (lambda n: 0, lambda n: 0),
+}
+
+
+@pytest.mark.parametrize("penalty", losses.PENALTIES)
 @pytest.mark.parametrize("length", [0.2, 1.0, 5.0])
-def test_linear_critic_has_the_closed_form_penalty_and_gradient(length: float) -> None:
+def test_linear_critic_has_the_closed_form_penalty_and_gradient(length: float, penalty: str) -> None:
+    charge, slope = (of(length) for of in CHARGES[penalty])
     w = np.random.default_rng(1).normal(size=(4, 4, 3))
     w *= length / np.linalg.norm(w)
     critic = LinearCritic(w)
     x, x_tilde = draw(6, 4, 4, 3), draw(6, 4, 4, 3, seed=2)
 
     with tf.GradientTape() as tape:
-        found = terms(critic, x=x, x_tilde=x_tilde, gp_weight=7.0)
+        found = terms(critic, x=x, x_tilde=x_tilde, gp_weight=7.0, penalty=penalty)
     dw, db = tape.gradient(found.critic_loss, [critic.w, critic.b])
 
     np.testing.assert_allclose(found.gradient_norm, length, rtol=1e-9)
-    np.testing.assert_allclose(found.gradient_penalty, (length - 1) ** 2, atol=1e-10)
+    np.testing.assert_allclose(found.gradient_penalty, charge, atol=1e-10)
     gap = np.mean(x_tilde, 0) - np.mean(x, 0)
     np.testing.assert_allclose(found.wasserstein, -(w * gap).sum(), rtol=1e-10)
-    np.testing.assert_allclose(found.critic_loss, (w * gap).sum() + 7 * (length - 1) ** 2, rtol=1e-9)
-    np.testing.assert_allclose(dw, gap + 7 * 2 * (length - 1) * w / length, atol=1e-9)
+    np.testing.assert_allclose(found.critic_loss, (w * gap).sum() + 7 * charge, rtol=1e-9)
+    np.testing.assert_allclose(dw, gap + 7 * slope * w / length, atol=1e-9)
     np.testing.assert_allclose(db, 0, atol=1e-12)
 
 
@@ -73,6 +86,30 @@ def test_penalty_is_the_mean_of_each_examples_own() -> None:
     norms = np.linalg.norm(x_hat, axis=1)  # the gradient of |x|^2 / 2 is x
     np.testing.assert_allclose(found.gradient_penalty, np.mean((norms - 1) ** 2), rtol=1e-9)
     np.testing.assert_allclose(found.gradient_norm, np.mean(norms), rtol=1e-9)
+
+
+def test_r1_takes_the_slope_at_the_real_images() -> None:
+    x, x_tilde = draw(5, 2, 2, 1), draw(5, 2, 2, 1, seed=3)
+    found = terms(lambda x: tf.reduce_sum(x**2, [1, 2, 3])[:, None] / 2, x=x, x_tilde=x_tilde, penalty="r1")
+    squares = np.sum(np.square(x), (1, 2, 3))  # the gradient of |x|^2 / 2 is x
+    np.testing.assert_allclose(found.gradient_penalty, np.mean(squares), rtol=1e-9)
+    np.testing.assert_allclose(found.gradient_norm, np.mean(np.sqrt(squares)), rtol=1e-9)
+
+
+def test_drift_holds_the_values_of_real_images_near_zero() -> None:
+    critic, x, x_tilde = LinearCritic(np.ones((2, 2, 1)), b=3.0), draw(5, 2, 2, 1), draw(5, 2, 2, 1, seed=1)
+    without = terms(critic, x=x, x_tilde=x_tilde)
+    with tf.GradientTape() as tape:
+        found = terms(critic, x=x, x_tilde=x_tilde, drift=0.5)
+    values = np.sum(x, (1, 2, 3)) + 3.0
+    np.testing.assert_allclose(found.critic_loss - without.critic_loss, 0.5 * np.mean(values**2), rtol=1e-9)
+    np.testing.assert_allclose(tape.gradient(found.critic_loss, critic.b), np.mean(values), rtol=1e-9)
+    np.testing.assert_allclose(found[1:], without[1:])
+
+
+def test_a_penalty_has_a_known_name() -> None:
+    with pytest.raises(ValueError, match=r"penalty must be one of two_sided, .*, got 'wgan'"):
+        losses.penalties("wgan", tf.ones([2]))
 
 
 def test_zero_critic_has_penalty_one_and_a_finite_gradient() -> None:
