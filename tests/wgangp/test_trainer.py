@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from wgangp import convergence
 from wgangp import trainer as module
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
@@ -281,3 +282,17 @@ def test_double_precision_trains(trainer: Trainer, settings: Settings) -> None:
     assert trainer._gan.generator.weights[0].dtype == "float32"
     assert double[0].metrics["critic_loss"] != single[0].metrics["critic_loss"]
     assert double[-1].outcome == "complete"
+
+
+def test_a_flat_critic_is_dead_under_the_penalty_and_well_under_clipping(
+    trainer: Trainer, settings: Callable[..., TrainConfig]
+) -> None:
+    """Weights within 0.001 leave no slope; only a penalty that asks for slopes near one calls that dead."""
+    trainer.start(settings(penalty="clip", optimizer="rmsprop", weight_clip=0.001))
+    ticks = [trainer.advance() for _ in range(3)]
+    for tick in ticks:
+        assert convergence.is_dead(
+            gradient_norm=tick.metrics["gradient_norm"], wasserstein=tick.metrics["wasserstein"]
+        )
+        assert tick.metrics["gradient_penalty"] == 0
+    assert [tick.outcome for tick in ticks] == [None, None, "complete"]
