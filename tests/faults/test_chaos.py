@@ -89,7 +89,7 @@ DESTROYED: dict[str, tuple[Callable[[Path], object], str]] = {
         "missing",
     ),
     "a folder too many": (
-        lambda out: (next(out.glob("chaos-0001/trials/*/*")) / "checkpoint_000009").mkdir(),
+        lambda out: (next(out.glob("chaos-0001/trials/*/t*/")) / "checkpoint_000009").mkdir(),
         "nobody knows",
     ),
     "the mark of what was sent": (lambda out: (out / "chaos-0001/outbox/sent").write_text("0"), "to be sent"),
