@@ -56,12 +56,15 @@ ORDER = {
         "settings_file",
         "config",
         "strategies",
+        "progress",
         "arrays",
         "checkpoints",
         "datasets",
         "randomness",
         "networks",
         "losses",
+        "optimizers",
+        "update",
         "gan",
         "features",
         "scores",
@@ -70,6 +73,7 @@ ORDER = {
         "pictures",
         "winner",
         "trainer",
+        "run_folder",
         "train",
     ],
 }
@@ -100,7 +104,10 @@ OWNERS = {
 
 TENSORFLOW = {"tensorflow", "keras"}
 # In sweeps only trial.py, which runs in workers, may import these, and only inside functions.
-WORKER_ONLY = {f"wgangp.{name}" for name in ("networks", "losses", "gan", "features", "trainer", "train")}
+WORKER_ONLY = {
+    f"wgangp.{name}"
+    for name in ("networks", "losses", "optimizers", "update", "gan", "features", "trainer", "train")
+}
 WORKER = "sweeps/trial.py"
 
 Moment = Literal["when imported", "when called", "never"]

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.config import JsonDict
 
 from wgangp.wording import Clash, sentence
@@ -42,7 +42,7 @@ class TrainConfig(BaseModel):
     weight_clip: float = Field(0.01, gt=0, le=1e3, description="bound of the critic's weights under clip")
     drift: float = Field(0.0, ge=0, le=1e3, description="weight of E D(x)^2 in the critic's loss")
     n_critic: int = Field(5, ge=1, le=100, description="critic steps per generator step")
-    optimizer: Literal["adam", "rmsprop"] = Field("adam", description="of both networks")
+    optimizer: Literal["adam", "rmsprop", "sgd"] = Field("adam", description="of both networks")
     critic_lr: LearningRate = Field(1e-4, description="alpha of the critic's optimizer")
     generator_lr: LearningRate = Field(1e-4, description="alpha of the generator's optimizer")
     adam_beta1: float = Field(0.0, ge=0, lt=1, description="beta1 of both Adam optimizers")
@@ -54,7 +54,21 @@ class TrainConfig(BaseModel):
         description="per generator step, of the average whose images are scored; 0: no average",
     )
     batch_size: int = Field(64, ge=1, le=65536, description="m: images per step, over all replicas (global)")
-    precision: Literal["float32", "float64"] = Field("float32", description="of weights and arithmetic")
+    accumulation_steps: int = Field(
+        1, ge=1, le=65536, description="parts in which a replica works through its batch: less memory"
+    )
+    precision: Literal["float32", "float64", "bfloat16"] = Field(
+        "float32", description="of arithmetic; weights, norms and losses are float32 under bfloat16"
+    )
+    allreduce_precision: Literal["full", "bfloat16"] = Field(
+        "full", description="in which replicas exchange gradients"
+    )
+    run_eagerly: bool = Field(
+        False, description="operation by operation, to debug: slow", json_schema_extra=FIXED
+    )
+    jit_compile: bool = Field(
+        False, description="by XLA, for one replica: slow on a CPU", json_schema_extra=FIXED
+    )
 
     budget_kimg: float = Field(
         90, gt=0, le=1e6, description="length of the training, kimg", json_schema_extra=FIXED
@@ -72,6 +86,16 @@ class TrainConfig(BaseModel):
     split_seed: Seed = Field(
         0, description="held-out part, feature network, reference", json_schema_extra=FIXED
     )
+
+    @field_validator("precision", mode="before")
+    @classmethod
+    def _no_float16(cls, precision: object) -> object:
+        if precision == "float16":
+            raise ValueError(
+                "must not be float16: its range is too small for the gradient of a gradient, and scaling the"
+                " loss does not help the penalty. Use bfloat16"
+            )
+        return precision
 
     @model_validator(mode="after")
     def _sound(self) -> "TrainConfig":

@@ -3,6 +3,7 @@
 `trainer` builds one per shape and uses it for many trials: every setting that is no shape is a variable.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,16 +11,23 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from wgangp import losses, networks, randomness
+from wgangp import networks, optimizers
 from wgangp.config import TrainConfig
 from wgangp.networks import EVALUATION_BATCH
 from wgangp.randomness import Purpose
+from wgangp.update import SUMS, Trained, Update
 
-SHAPE_FIELDS = ("architecture", "width", "latent_size", "batch_size", "precision", "penalty", "optimizer")
+STATE_FIELDS = ("architecture", "width", "latent_size", "batch_size", "precision", "penalty", "optimizer")
+"""The settings that a state, as `WganGp.arrays` gives it, belongs to."""
+
+SHAPE_FIELDS = (*STATE_FIELDS, "accumulation_steps", "allreduce_precision", "run_eagerly", "jit_compile")
 """The settings a compiled WganGp is bound to; any other may change without compiling again."""
 
-SUMS = (*losses.CriticTerms._fields, "generator_loss")
-"""What `WganGp.train` adds up: the first four over critic steps, the last over generator steps."""
+_WHOLE_SETTINGS = ("n_critic", "seed")
+_REAL_SETTINGS = (
+    *("gp_weight", "drift", "weight_clip", "ema_decay"),
+    *("critic_lr", "generator_lr", "adam_beta1", "adam_beta2"),
+)
 
 
 class WganGp:
@@ -33,40 +41,54 @@ class WganGp:
         generator_steps: generator steps since `start`.
     """
 
-    def __init__(self, strategy: tf.distribute.Strategy, images: tf.Variable, config: TrainConfig) -> None:
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        images: tf.Variable,
+        config: TrainConfig,
+        *,
+        devices: Mapping[str, str] | None = None,
+    ) -> None:
         """Build for the shapes of `config` (`SHAPE_FIELDS`).
 
         Args:
-            strategy: where; its replicas divide the batch evenly.
+            strategy: where; its replicas times `accumulation_steps` divide the batch evenly.
             images: uint8 [N, H, W, C], a variable of `strategy`.
             config: read for the shapes only; the other settings come with `start`.
+            devices: under the default strategy, the device of the `generator` and that of the `critic`.
         """
-        self._strategy = strategy
-        self._images = images
-        self._dtype = config.precision
-        self._latent_size = config.latent_size
-        self._penalty, self._optimizer_name = config.penalty, config.optimizer
-        self._m = config.batch_size
-        self._b = config.batch_size // strategy.num_replicas_in_sync
-        shape: dict[str, Any] = {"image_shape": tuple(images.shape[1:]), "width": config.width}
+        self._strategy, self._latent_size = strategy, config.latent_size
+        self._dtype = networks.value_dtype(config.precision)
+        shape: dict[str, Any] = {
+            "image_shape": tuple(images.shape[1:]),
+            "width": config.width,
+            "precision": config.precision,
+        }
+        at = {name: tf.device(device) for name, device in (devices or {}).items()}
         with strategy.scope():
-            self.critic = networks.build_critic(config.architecture, **shape, dtype=self._dtype)
-            self.generator, self.averaged = (
-                networks.build_generator(
-                    config.architecture, **shape, latent_size=config.latent_size, dtype=self._dtype
+            self._settings = {name: self._setting(self._dtype) for name in _REAL_SETTINGS}
+            self._settings |= {name: self._setting("int64") for name in _WHOLE_SETTINGS}
+            with at.get("critic", contextlib.nullcontext()):
+                self.critic = networks.build_critic(config.architecture, **shape)
+                self._critic_optimizer = self._optimizer(self.critic, "critic_lr", config)
+            with at.get("generator", contextlib.nullcontext()):
+                self.generator, self.averaged = (
+                    networks.build_generator(config.architecture, **shape, latent_size=config.latent_size)
+                    for _ in range(2)
                 )
-                for _ in range(2)
-            )
-            self._gp_weight = self._setting(self._dtype)
-            self._n_critic = self._setting("int64")
-            self._seed = self._setting("int64")
-            self._drift, self._weight_clip = (self._setting(self._dtype) for _ in range(2))
-            self._critic_lr, self._generator_lr, self._beta1, self._beta2, self._ema_decay = (
-                self._setting(self._dtype) for _ in range(5)
-            )
-            self._critic_optimizer = self._optimizer(self.critic, self._critic_lr)
-            self._generator_optimizer = self._optimizer(self.generator, self._generator_lr)
-        self._train = tf.function(self._train_steps)
+                self._generator_optimizer = self._optimizer(self.generator, "generator_lr", config)
+        trained = Trained(
+            self.generator,
+            self.averaged,
+            self.critic,
+            self._generator_optimizer,
+            self._critic_optimizer,
+            self._settings,
+        )
+        update = Update(trained, images, config, strategy=strategy, devices=devices or {})
+        self._train: Any = update.steps
+        if not config.run_eagerly:
+            self._train = tf.function(update.steps, jit_compile=config.jit_compile or None)
         self._sample = tf.function(self.averaged, input_signature=[_any_batch(self.averaged)])
         self._value = tf.function(self._value_of_pixels, input_signature=[_any_batch(self.critic, tf.uint8)])
         self.critic_steps = 0
@@ -79,23 +101,15 @@ class WganGp:
         """
         assert config.init_seed is not None, "resolved() writes it out"
         with self._strategy.scope():
-            networks.initialise(self.critic, seed=config.init_seed)
-            networks.initialise(self.generator, seed=config.init_seed)
-            networks.initialise(self.averaged, seed=config.init_seed)
+            for network in (self.critic, self.generator, self.averaged):
+                networks.initialise(network, seed=config.init_seed)
             for optimizer in (self._critic_optimizer, self._generator_optimizer):
                 for variable in optimizer.variables:
                     variable.assign(tf.zeros(variable.shape, variable.dtype))
-            self._gp_weight.assign(config.gp_weight)
-            self._drift.assign(config.drift)
-            self._weight_clip.assign(config.weight_clip)
-            self._n_critic.assign(config.n_critic)
-            self._seed.assign(config.seed)
-            self._critic_lr.assign(config.critic_lr)
-            self._generator_lr.assign(config.generator_lr)
-            self._beta1.assign(config.adam_beta1)
-            self._beta2.assign(config.adam_beta2)
-            self._ema_decay.assign(config.ema_decay)
+            for name, variable in self._settings.items():
+                variable.assign(getattr(config, name))
         self.critic_steps = self.generator_steps = 0
+        self._n_critic = config.n_critic
         self.train(0)
 
     def train(self, steps: int, sums: np.ndarray | None = None) -> np.ndarray:
@@ -114,7 +128,7 @@ class WganGp:
             tf.constant(self.generator_steps, tf.int64),
             tf.constant(np.zeros(len(SUMS)) if sums is None else sums, tf.float64),
         )
-        self.critic_steps += steps * int(self._n_critic.numpy())
+        self.critic_steps += steps * self._n_critic
         self.generator_steps += steps
         return total.numpy()
 
@@ -182,98 +196,18 @@ class WganGp:
     def _setting(self, dtype: str) -> tf.Variable:
         return tf.Variable(0, trainable=False, dtype=dtype)
 
-    def _optimizer(self, model: keras.Model, lr: tf.Variable) -> keras.optimizers.Optimizer:
-        optimizer: Any
-        if self._optimizer_name == "rmsprop":
-            optimizer = keras.optimizers.RMSprop(learning_rate=lambda: lr)
-        else:
-            optimizer = keras.optimizers.Adam(learning_rate=lambda: lr)
-            # Numbers given to the constructor would be baked into the graph.
-            optimizer.beta_1, optimizer.beta_2 = self._beta1, self._beta2
-        optimizer.build(model.trainable_variables)
-        return optimizer
-
-    def _train_steps(
-        self, steps: tf.Tensor, critic_step: tf.Tensor, generator_step: tf.Tensor, sums: tf.Tensor
-    ) -> tf.Tensor:
-        for _ in tf.range(steps):
-            for _ in tf.range(self._n_critic):
-                sums += self._total(self._strategy.run(self._critic_step, args=(critic_step,)))
-                critic_step += 1
-                if self._penalty == "clip":
-                    self._clip()
-            sums += self._total(self._strategy.run(self._generator_step, args=(generator_step,)))
-            generator_step += 1
-            self._average()
-        return sums
-
-    def _critic_step(self, step: tf.Tensor) -> tf.Tensor:
-        """One step on a fresh batch of real images; returns this replica's part of `SUMS`."""
-        rows = randomness.data_rows(
-            self._slice(step * self._m + tf.range(self._m, dtype=tf.int64)),
-            seed=self._seed,
-            count=self._images.shape[0],
+    def _optimizer(self, network: keras.Model, lr: str, config: TrainConfig) -> keras.optimizers.Optimizer:
+        return optimizers.build(
+            config.optimizer,
+            network,
+            lr=self._settings[lr],
+            beta1=self._settings["adam_beta1"],
+            beta2=self._settings["adam_beta2"],
+            allreduce_precision=config.allreduce_precision,
         )
-        x = networks.from_pixels(tf.gather(self._images.read_value(), rows), self._dtype)
-        x_tilde = self.generator(self._noise(Purpose.CRITIC_NOISE, step))
-        e = randomness.uniform(
-            [self._m], seed=self._seed, purpose=Purpose.INTERPOLATION, step=step, dtype=self._dtype
-        )
-        with tf.GradientTape() as tape:
-            terms = losses.critic_terms(
-                self.critic,
-                x=x,
-                x_tilde=x_tilde,
-                e=self._slice(e),
-                gp_weight=self._gp_weight,
-                m=self._m,
-                penalty=self._penalty,
-                drift=self._drift,
-            )
-        gradients = tape.gradient(terms.critic_loss, self.critic.trainable_variables)
-        _apply(self._critic_optimizer, gradients, self.critic)
-        return tf.stack([*terms, tf.zeros([], self._dtype)])
-
-    def _generator_step(self, step: tf.Tensor) -> tf.Tensor:
-        """One step; returns this replica's part of `SUMS`."""
-        z = self._noise(Purpose.GENERATOR_NOISE, step)
-        with tf.GradientTape() as tape:
-            loss = losses.generator_loss(self.critic, self.generator(z), m=self._m)
-        _apply(
-            self._generator_optimizer, tape.gradient(loss, self.generator.trainable_variables), self.generator
-        )
-        return tf.stack([*[tf.zeros([], self._dtype)] * len(losses.CriticTerms._fields), loss])
-
-    def _clip(self) -> None:
-        """After each critic step: every weight of the critic within its bound (Arjovsky et al. 2017)."""
-        for weight in self.critic.trainable_variables:
-            weight.assign(tf.clip_by_value(weight, -self._weight_clip, self._weight_clip))
-
-    def _average(self) -> None:
-        """Move the averaged weights towards the generator's; a decay of 0 makes them equal."""
-        for average, weight in zip(self.averaged.weights, self.generator.weights, strict=True):
-            average.assign(self._ema_decay * average + (1 - self._ema_decay) * weight)
-
-    def _noise(self, purpose: Purpose, step: tf.Tensor) -> tf.Tensor:
-        shape = [self._m, self._latent_size]
-        return self._slice(
-            randomness.normal(shape, seed=self._seed, purpose=purpose, step=step, dtype=self._dtype)
-        )
-
-    def _slice(self, batch: tf.Tensor) -> tf.Tensor:
-        """This replica's part of what was drawn for the global batch."""
-        first = tf.distribute.get_replica_context().replica_id_in_sync_group * self._b
-        return batch[first : first + self._b]
-
-    def _total(self, parts: Any) -> tf.Tensor:
-        return tf.cast(self._strategy.reduce(tf.distribute.ReduceOp.SUM, parts, axis=None), tf.float64)
 
     def _value_of_pixels(self, images: tf.Tensor) -> tf.Tensor:
         return tf.reduce_sum(self.critic(networks.from_pixels(images, self._dtype)))
-
-
-def _apply(optimizer: keras.optimizers.Optimizer, gradients: list, model: keras.Model) -> None:
-    optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
 
 
 def _any_batch(model: keras.Model, dtype: Any = None) -> tf.TensorSpec:

@@ -32,28 +32,39 @@ class LeakyReLU(keras.layers.Layer):
         return x * tf.stop_gradient(tf.maximum(tf.sign(x), tf.constant(0.2, x.dtype)))
 
 
+def value_dtype(precision: str) -> str:
+    """Of weights, of what goes in and out of the networks, and of losses and norms.
+
+    Under `bfloat16` only the layers between compute in it.
+    """
+    return "float32" if precision == "bfloat16" else precision
+
+
 def build_generator(
-    architecture: str, *, image_shape: ImageShape, width: int, latent_size: int, dtype: str
+    architecture: str, *, image_shape: ImageShape, width: int, latent_size: int, precision: str
 ) -> keras.Model:
     """G: noise [batch, latent_size] -> images [batch, H, W, C] in -1..1. Weights are not yet initialised."""
     size, channels = _dcgan_size(architecture, image_shape)
-    z = keras.Input((latent_size,), dtype=dtype)
-    h = keras.layers.Dense(size * size * 2 * width, activation="relu", dtype=dtype)(z)
-    h = keras.layers.Reshape((size, size, 2 * width), dtype=dtype)(h)
-    doubling: dict[str, Any] = {"kernel_size": 4, "strides": 2, "padding": "same", "dtype": dtype}
+    inner, outer = _dtypes(precision)
+    z = keras.Input((latent_size,), dtype=value_dtype(precision))
+    h = keras.layers.Dense(size * size * 2 * width, activation="relu", **inner)(z)
+    h = keras.layers.Reshape((size, size, 2 * width), **inner)(h)
+    doubling: dict[str, Any] = {"kernel_size": 4, "strides": 2, "padding": "same", **inner}
     h = keras.layers.Conv2DTranspose(width, activation="relu", **doubling)(h)
-    x = keras.layers.Conv2DTranspose(channels, activation="tanh", **doubling)(h)
+    h = keras.layers.Conv2DTranspose(channels, **doubling)(h)
+    x = keras.layers.Activation("tanh", **outer)(h)
     return keras.Model(z, x, name="generator")
 
 
-def build_critic(architecture: str, *, image_shape: ImageShape, width: int, dtype: str) -> keras.Model:
+def build_critic(architecture: str, *, image_shape: ImageShape, width: int, precision: str) -> keras.Model:
     """D: images [batch, H, W, C] -> values [batch, 1], unbounded. Weights are not yet initialised."""
     _dcgan_size(architecture, image_shape)
-    halving: dict[str, Any] = {"kernel_size": 4, "strides": 2, "padding": "same", "dtype": dtype}
-    x = keras.Input(image_shape, dtype=dtype)
-    h = LeakyReLU(dtype=dtype)(keras.layers.Conv2D(width, **halving)(x))
-    h = LeakyReLU(dtype=dtype)(keras.layers.Conv2D(2 * width, **halving)(h))
-    value = keras.layers.Dense(1, dtype=dtype)(keras.layers.Flatten(dtype=dtype)(h))
+    inner, outer = _dtypes(precision)
+    halving: dict[str, Any] = {"kernel_size": 4, "strides": 2, "padding": "same", **inner}
+    x = keras.Input(image_shape, dtype=value_dtype(precision))
+    h = LeakyReLU(**inner)(keras.layers.Conv2D(width, **halving)(x))
+    h = LeakyReLU(**inner)(keras.layers.Conv2D(2 * width, **halving)(h))
+    value = keras.layers.Dense(1, **outer)(keras.layers.Flatten(**inner)(h))
     return keras.Model(x, value, name="critic")
 
 
@@ -103,3 +114,9 @@ def _dcgan_size(architecture: str, image_shape: ImageShape) -> tuple[int, int]:
             f"architecture: dcgan needs square images, sides divisible by 4, got {height}x{width}."
         )
     return height // 4, channels
+
+
+def _dtypes(precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keras's words for inner layers and for the last one, whose values nothing may round."""
+    inner = "mixed_bfloat16" if precision == "bfloat16" else precision
+    return {"dtype": inner}, {"dtype": value_dtype(precision)}

@@ -21,6 +21,10 @@ class Purpose(IntEnum):
     FID_NOISE = 3
     GRID_NOISE = 4
     DROPOUT = 5
+    DATA_ORDER = 6
+
+
+_PERMUTATION_ROUNDS = 4
 
 
 def derive_seed(seed: int, *words: object) -> int:
@@ -40,19 +44,39 @@ def uniform(shape: list[int], *, seed: Any, purpose: Purpose, step: Any, dtype: 
 
 
 def data_rows(positions: tf.Tensor, *, seed: Any, count: int) -> tf.Tensor:
-    """Rows at `positions` 0, 1, 2, ... of an endless stream over `count` rows: int64 [b] -> int64 [b].
+    """Rows at consecutive `positions` of an endless stream over `count` rows: int64 [b] -> int64 [b].
 
     Each epoch of the stream is a permutation of all rows, so no row comes twice in one; and a batch may reach
     over an epoch's end, so no remainder is lost or repeated, whatever the batch.
+
+    TensorFlow's own operation for this runs on CPUs only. Here whole numbers of `bits` bits are permuted, and
+    again while the outcome is no row (cycle walking: Black and Rogaway 2002).
     """
+    bits = max(1, (count - 1).bit_length())
     epochs = positions // count
-    seeds = tf.fill(tf.shape(epochs), tf.cast(seed, tf.int64))
-    # The raw operation: the public function pads a matrix of seeds along the wrong axis.
-    return tf.raw_ops.RandomIndexShuffle(
-        index=positions % count,
-        seed=tf.stack([seeds, epochs, tf.zeros_like(epochs)], axis=1),
-        max_index=tf.constant(count - 1, tf.int64),
-        rounds=4,
+    first, most = epochs[0], 2 + (positions.shape[0] - 1) // count
+    keys = tf.stack([_permutation_keys(seed, first + i) for i in range(most)])
+    keys = tf.unstack(tf.gather(keys, epochs - first), axis=1)
+
+    def permute(number: tf.Tensor) -> tf.Tensor:
+        for key in keys:
+            # Each of the two is one to one on numbers of so many bits; 31 bits times 31 stay within 63.
+            number = (number * (key[:, 0] | 1) + key[:, 1]) & (2**bits - 1)
+            number ^= number // 2 ** ((bits + 1) // 2)
+        return number
+
+    return tf.while_loop(
+        lambda rows: tf.reduce_any(rows >= count),
+        lambda rows: [tf.where(rows >= count, permute(rows), rows)],
+        [permute(positions % count)],
+    )[0]
+
+
+def _permutation_keys(seed: Any, epoch: tf.Tensor) -> tf.Tensor:
+    """int64 [rounds, 2], each of 30 bits."""
+    key = _key(seed, Purpose.DATA_ORDER, epoch)
+    return tf.random.stateless_uniform(
+        [_PERMUTATION_ROUNDS, 2], key, minval=0, maxval=2**30, dtype=tf.int64, alg="philox"
     )
 
 

@@ -6,15 +6,12 @@ the last two checkpoints. `--resume` goes on from there.
 
 import argparse
 import contextlib
-import csv
 import multiprocessing
 import os
 import shlex
-import shutil
 import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +20,15 @@ from pydantic import ValidationError
 from wgangp import settings_file
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
+from wgangp.run_folder import Run
 from wgangp.settings_file import SettingsFile, explain
-from wgangp.strategies import STRATEGIES
+from wgangp.strategies import PLACEMENTS, missing
 
 if TYPE_CHECKING:
     from wgangp.prepared import Prepared
-    from wgangp.trainer import Progress, Trainer
+
+STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
+"""Those of one process; gangs are started by sweeps."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -57,60 +57,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-@dataclass(frozen=True)
-class Run:
-    """One training run and its folder."""
-
-    config: TrainConfig
-    folder: Path
-    features: Path | None
-    """Frozen features to score with; None: those of the data set."""
-
-    def checkpoints(self) -> list[Path]:
-        """Newest first."""
-        return sorted((self.folder / "checkpoints").glob("tick-*"), reverse=True)
-
-    def record(self, progress: "Progress") -> str:
-        """Add a tick to metrics.csv, samples.png and log.txt; the line for a person."""
-        row = {"tick": progress.tick, "images_seen": progress.images_seen, **progress.metrics}
-        path = self.folder / "metrics.csv"
-        fresh = not path.exists()
-        with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(row))
-            if fresh:
-                writer.writeheader()
-            writer.writerow(row)
-        aside = self.folder / ".samples.new"
-        aside.write_bytes(progress.samples)
-        aside.replace(self.folder / "samples.png")
-        metrics = progress.metrics
-        line = (
-            f"{progress.images_seen / 1000:g}/{self.config.budget_kimg:g} kimg  fid {metrics['fid']:.1f}"
-            f"  best {metrics['best_fid']:.1f}  wasserstein {metrics['wasserstein']:.3g}"
-            f"  gradient_norm {metrics['gradient_norm']:.3g}  {metrics['images_per_second']:.0f} images/s"
-        )
-        with (self.folder / "log.txt").open("a") as log:
-            log.write(line + "\n")
-        return line
-
-    def forget_after(self, tick: int) -> None:
-        """Drop recorded ticks that a resumed run will do again."""
-        path = self.folder / "metrics.csv"
-        if not path.exists():
-            return
-        with path.open(newline="") as file:
-            header, *rows = csv.reader(file)
-        with path.open("w", newline="") as file:
-            csv.writer(file).writerows([header, *(row for row in rows if int(row[0]) <= tick)])
-
-    def save(self, trainer: "Trainer") -> None:
-        """Write the checkpoint of this tick; the one before stays, older ones go."""
-        trainer.save(self.folder / "checkpoints" / f"tick-{trainer.tick:06d}")
-        for old in self.checkpoints()[2:]:
-            shutil.rmtree(old)
-
-
 def _train(run: Run, options: argparse.Namespace) -> int:
+    if lack := missing(options.strategy):
+        raise UserError(f"--{lack}")
     _ignore_tf_config()
     print("importing TensorFlow ...", flush=True)
     _import_tensorflow()
@@ -118,7 +67,9 @@ def _train(run: Run, options: argparse.Namespace) -> int:
 
     cache = Path(os.environ.get("WGANGP_CACHE") or options.out / "cache").resolve()
     prepared = _prepare(run, cache)
-    trainer = training.Trainer(prepared, strategy=options.strategy, **_devices(options))
+    trainer = training.Trainer(
+        prepared, strategy=options.strategy, placement=options.placement, **_devices(options)
+    )
     trainer.start(run.config)
     if not run.folder.exists():
         run.folder.mkdir(parents=True)
@@ -210,7 +161,7 @@ def _import_tensorflow() -> None:
         os.close(kept)
 
 
-def _devices(options: argparse.Namespace) -> dict[str, int]:
+def _devices(options: argparse.Namespace) -> dict[str, Any]:
     """All GPUs there are, else all CPUs; `--replicas` takes fewer, or as many logical CPU devices."""
     import tensorflow as tf
 
@@ -242,6 +193,9 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs [runs]"
     )
     parser.add_argument("--strategy", choices=STRATEGIES, default="auto", help="how to distribute [auto]")
+    parser.add_argument(
+        "--placement", choices=PLACEMENTS, default="together", help="split: each network on its own device"
+    )
     parser.add_argument(
         "--replicas", type=int, metavar="N", help="copies that train in step [all GPUs or CPUs]"
     )

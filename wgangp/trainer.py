@@ -13,7 +13,6 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from wgangp.checkpoints import BEST_GENERATOR, CheckpointError
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 from wgangp.prepared import Prepared, freeze, prepare
+from wgangp.progress import Progress
 from wgangp.randomness import Purpose
 from wgangp.winner import score_winner
 
@@ -38,29 +38,7 @@ _FIRST_CHUNK = 1  # generator steps, until the speed is known
 
 _VERSION = 2  # of what a checkpoint holds
 # A checkpoint fits a run that has these settings in common with it.
-_FIT = (*gan.SHAPE_FIELDS, "dataset", "split_seed", "tick_kimg", "fid_samples", "evaluation_seed")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What one tick came to.
-
-    Attributes:
-        tick: 1, 2, ...
-        images_seen: real images the critic has seen.
-        metrics: fid, best_fid, the means of `gan.SUMS` over the tick, heldout_gap, images_per_second (of the
-            training alone). Not all are finite if the run has diverged.
-        samples: PNG of the grid of fixed noise.
-        outcome: None while it goes on; `complete` or `diverged`.
-        reason: why it diverged, else empty.
-    """
-
-    tick: int
-    images_seen: int
-    metrics: dict[str, float]
-    samples: bytes
-    outcome: str | None
-    reason: str
+_FIT = (*gan.STATE_FIELDS, "dataset", "split_seed", "tick_kimg", "fid_samples", "evaluation_seed")
 
 
 class Trainer:
@@ -70,9 +48,24 @@ class Trainer:
         tick: ticks done since `start`.
     """
 
-    def __init__(self, prepared: Prepared, *, strategy: str = "auto", cpus: int = 1, gpus: float = 0) -> None:
-        """Set this process up; arguments as in `strategies.replica_count`."""
-        self._strategy = strategies.build(strategy, cpus=cpus, gpus=gpus)
+    def __init__(
+        self,
+        prepared: Prepared,
+        *,
+        strategy: str = "auto",
+        cpus: int = 1,
+        gpus: float = 0,
+        placement: str = "together",
+        gang: strategies.Gang | None = None,
+    ) -> None:
+        """Set this process up; arguments as in `strategies.build`.
+
+        Every trainer of a gang gets the same calls in the same order, at the same time as the others; but
+        the first of them gets `advance` where the others get `follow`, and it alone is to save.
+        """
+        self._strategy = strategies.build(strategy, cpus=cpus, gpus=gpus, placement=placement, gang=gang)
+        self._devices = strategies.split_devices(gpus) if placement == "split" else None
+        self._in_step = gang is not None and gang.role == "worker"
         self._prepared = prepared
         with self._strategy.scope():
             self._images = tf.Variable(prepared.images, trainable=False)
@@ -90,7 +83,7 @@ class Trainer:
         self._config = config.resolved()
         shape = tuple(getattr(config, field) for field in gan.SHAPE_FIELDS)
         if shape not in self._compiled:
-            self._compiled[shape] = gan.WganGp(self._strategy, self._images, config)
+            self._compiled[shape] = gan.WganGp(self._strategy, self._images, config, devices=self._devices)
         self._compiled.move_to_end(shape)
         while len(self._compiled) > _SHAPES_KEPT:
             self._compiled.popitem(last=False)
@@ -109,9 +102,6 @@ class Trainer:
         Raises:
             RuntimeError: the budget is used up.
         """
-        if self.tick >= self._config.ticks:
-            raise RuntimeError(f"the budget of {self._config.budget_kimg:g} kimg is used up")
-        self.tick += 1
         metrics = self._train_tick()
         metrics |= self._evaluate()
         dead = self._config.penalty in convergence.SLOPE_ONE and convergence.is_dead(
@@ -130,6 +120,10 @@ class Trainer:
             outcome="diverged" if reason else complete,
             reason=reason,
         )
+
+    def follow(self) -> None:
+        """Train one tick in step with the trainer of the gang that says `advance`; evaluate nothing."""
+        self._train_tick()
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint, from which `load` goes on as if there had been no break."""
@@ -185,8 +179,16 @@ class Trainer:
                 problems.append(
                     f"{name}: must be what was prepared, {facts[name]}, got {getattr(config, name)}."
                 )
-        if config.batch_size % replicas:
-            problems.append(f"batch_size: must divide by the {replicas} replicas, got {config.batch_size}.")
+        parts = replicas * config.accumulation_steps
+        if config.batch_size % parts:
+            divisor = (
+                f"the {replicas} replicas"
+                if config.accumulation_steps == 1
+                else (f"{replicas} replica(s) x accumulation_steps {config.accumulation_steps} = {parts}")
+            )
+            problems.append(f"batch_size: must divide by {divisor}, got {config.batch_size}.")
+        if config.jit_compile and replicas > 1:
+            problems.append(f"jit_compile: must be false with {replicas} replicas, got true.")
         if config.batch_size > len(self._prepared.images):
             problems.append(
                 f"batch_size: must be at most the {len(self._prepared.images)} training images,"
@@ -202,7 +204,10 @@ class Trainer:
         return shared | {name: getattr(self._config, name) for name in _FIT}
 
     def _train_tick(self) -> dict[str, float]:
-        """Train to the end of tick number `self.tick`; the tick's means and speed."""
+        """Train to the end of the next tick; its means and speed."""
+        if self.tick >= self._config.ticks:
+            raise RuntimeError(f"the budget of {self._config.budget_kimg:g} kimg is used up")
+        self.tick += 1
         first_image = self._images_seen
         images_per_step = self._config.n_critic * self._config.batch_size
         missing = self.tick * self._config.tick_kimg * 1000 - first_image
@@ -216,7 +221,8 @@ class Trainer:
             sums = self._gan.train(chunk, sums)
             left -= chunk
             speed = chunk / (time.perf_counter() - chunk_began)
-            self._chunk = min(4 * self._chunk, max(1, round(speed * _CHUNK_SECONDS)))
+            if not self._in_step:  # a gang's clocks differ, its calls must not
+                self._chunk = min(4 * self._chunk, max(1, round(speed * _CHUNK_SECONDS)))
         seconds = time.perf_counter() - began
         counts = [steps * self._config.n_critic] * (len(gan.SUMS) - 1) + [steps]
         means = {name: float(s) / n for name, s, n in zip(gan.SUMS, sums, counts, strict=True)}

@@ -40,7 +40,7 @@ def score_winner(
         image_shape=prepared.images.shape[1:],
         width=config.width,
         latent_size=config.latent_size,
-        dtype=config.precision,
+        precision=config.precision,
     )
     try:
         generator.set_weights([weights[str(i)] for i in range(len(generator.weights))])
@@ -49,14 +49,15 @@ def score_winner(
 
     seed = derive_seed(config.seed if config.evaluation_seed is None else config.evaluation_seed, "fresh")
     classifier = prepared.features.classifier(prepared.images.shape[1:])
-    run = tf.function(generator, input_signature=[tf.TensorSpec(generator.inputs[0].shape, config.precision)])
+    dtype = networks.value_dtype(config.precision)
+    run = tf.function(generator, input_signature=[tf.TensorSpec(generator.inputs[0].shape, dtype)])
 
     def pixels(count: int, purpose: Purpose) -> Iterator[np.ndarray]:
         batches = networks.sample(
             run,
             count=count,
             latent_size=config.latent_size,
-            dtype=config.precision,
+            dtype=dtype,
             seed=seed,
             purpose=purpose,
         )

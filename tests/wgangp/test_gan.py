@@ -67,7 +67,7 @@ def charge(penalty: str, norm: tf.Tensor) -> tf.Tensor:
 
 def plain_loop(images: np.ndarray, config: TrainConfig, *, steps: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Algorithm 1 of the paper, step by step, with the draws that `randomness` defines."""
-    shape = {"image_shape": images.shape[1:], "width": config.width, "dtype": "float64"}
+    shape = {"image_shape": images.shape[1:], "width": config.width, "precision": "float64"}
     critic = networks.build_critic("dcgan", **shape)
     generator = networks.build_generator("dcgan", **shape, latent_size=config.latent_size)
     networks.initialise(critic, seed=config.init_seed)

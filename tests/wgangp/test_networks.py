@@ -7,13 +7,18 @@ from wgangp.errors import UserError
 from wgangp.randomness import Purpose
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [("float32", "float32"), ("float64", "float64"), ("bfloat16", "float32")]
+)
 @pytest.mark.parametrize("image_shape", [(8, 8, 1), (28, 28, 1), (32, 32, 3)])
-def test_generator_draws_images_and_critic_values_them(image_shape: tuple, dtype: str) -> None:
+def test_generator_draws_images_and_critic_values_them(
+    image_shape: tuple, precision: str, dtype: str
+) -> None:
     generator = networks.build_generator(
-        "dcgan", image_shape=image_shape, width=3, latent_size=5, dtype=dtype
+        "dcgan", image_shape=image_shape, width=3, latent_size=5, precision=precision
     )
-    critic = networks.build_critic("dcgan", image_shape=image_shape, width=3, dtype=dtype)
+    critic = networks.build_critic("dcgan", image_shape=image_shape, width=3, precision=precision)
+    assert networks.value_dtype(precision) == dtype
 
     images = generator(tf.ones([2, 5], dtype))
     values = critic(images)
@@ -33,7 +38,7 @@ def test_generator_draws_images_and_critic_values_them(image_shape: tuple, dtype
 @pytest.mark.parametrize("image_shape", [(30, 30, 1), (28, 32, 1)])
 def test_a_size_that_does_not_fit_is_refused(image_shape: tuple) -> None:
     with pytest.raises(UserError, match="square images, sides divisible by 4"):
-        networks.build_critic("dcgan", image_shape=image_shape, width=3, dtype="float32")
+        networks.build_critic("dcgan", image_shape=image_shape, width=3, precision="float32")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -53,7 +58,7 @@ def test_leaky_relu_and_its_derivatives(dtype: str) -> None:
 
 def test_initial_weights_follow_the_seed_alone() -> None:
     def weights(seed: int) -> list[np.ndarray]:
-        critic = networks.build_critic("dcgan", image_shape=(28, 28, 1), width=16, dtype="float32")
+        critic = networks.build_critic("dcgan", image_shape=(28, 28, 1), width=16, precision="float32")
         critic.set_weights([np.full(w.shape, 7) for w in critic.weights])
         networks.initialise(critic, seed=seed)
         return critic.get_weights()

@@ -7,26 +7,33 @@ from wgangp import strategies
 
 
 @pytest.mark.parametrize(
-    ("strategy", "cpus", "gpus", "replicas"),
+    ("strategy", "cpus", "gpus", "workers", "replicas"),
     [
-        ("auto", 1, 0, 1),
-        ("auto", 4, 0, 1),
-        ("auto", 4, 1, 1),
-        ("auto", 4, 0.5, 1),
-        ("auto", 4, 2, 2),
-        ("one_device", 4, 2, 1),
-        ("mirrored", 1, 0, 1),
-        ("mirrored", 4, 0, 4),
-        ("mirrored", 4, 2, 2),
-        ("mirrored", 4, 0.5, 1),
+        ("auto", 1, 0, 1, 1),
+        ("auto", 4, 0, 1, 1),
+        ("auto", 4, 1, 1, 1),
+        ("auto", 4, 0.5, 1, 1),
+        ("auto", 4, 2, 1, 2),
+        ("one_device", 4, 2, 1, 1),
+        ("mirrored", 1, 0, 1, 1),
+        ("mirrored", 4, 0, 1, 4),
+        ("mirrored", 4, 2, 1, 2),
+        ("mirrored", 4, 0.5, 1, 1),
+        ("auto", 1, 0, 2, 2),
+        ("multi_worker", 4, 0, 3, 3),
+        ("multi_worker", 4, 2, 3, 6),
+        ("parameter_server", 4, 0, 3, 1),
+        ("tpu", 4, 0, 1, 1),
     ],
 )
-def test_replicas_follow_the_devices(strategy: str, cpus: int, gpus: float, replicas: int) -> None:
-    assert strategies.replica_count(strategy, cpus=cpus, gpus=gpus) == replicas
+def test_replicas_follow_the_devices(
+    strategy: str, cpus: int, gpus: float, workers: int, replicas: int
+) -> None:
+    assert strategies.replica_count(strategy, cpus=cpus, gpus=gpus, workers=workers) == replicas
 
 
 def test_an_unknown_strategy_is_refused() -> None:
-    with pytest.raises(ValueError, match="one of auto, one_device, mirrored, got 'horovod'"):
+    with pytest.raises(ValueError, match="one of auto, one_device, .*, tpu, got 'horovod'"):
         strategies.replica_count("horovod", cpus=1, gpus=0)
 
 

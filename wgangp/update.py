@@ -1,0 +1,215 @@
+"""The update: n_critic critic steps and a generator step, on one replica or many, in parts or whole.
+
+`gan` owns the variables and compiles what is here. Each replica works on its slice of what is drawn for the
+global batch. Keras adds gradients up over replicas: so every term of a loss is divided by the global batch.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from wgangp import losses, networks, randomness
+from wgangp.config import TrainConfig
+from wgangp.randomness import Purpose
+
+SUMS = (*losses.CriticTerms._fields, "generator_loss")
+"""What an update adds up: the first four over critic steps, the last over generator steps."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """All that an update changes, and the settings it reads.
+
+    Attributes:
+        generator: z [b, latent_size] -> images [b, H, W, C] in -1..1.
+        averaged: the generator with an exponential moving average of its weights.
+        critic: images [b, H, W, C] in -1..1 -> [b, 1].
+        generator_optimizer: of the generator.
+        critic_optimizer: of the critic.
+        settings: variables, by the names of `TrainConfig`.
+    """
+
+    generator: keras.Model
+    averaged: keras.Model
+    critic: keras.Model
+    generator_optimizer: keras.optimizers.Optimizer
+    critic_optimizer: keras.optimizers.Optimizer
+    settings: Mapping[str, tf.Variable]
+
+
+class Update:
+    """Algorithm 1 of Gulrajani et al. 2017 under a strategy."""
+
+    def __init__(
+        self,
+        trained: Trained,
+        images: tf.Variable,
+        config: TrainConfig,
+        *,
+        strategy: tf.distribute.Strategy,
+        devices: Mapping[str, str],
+    ) -> None:
+        """Arguments as those of `gan.WganGp`; `devices` may be empty."""
+        self._trained, self._settings = trained, trained.settings
+        self._images, self._strategy, self._devices = images, strategy, devices
+        self._dtype = networks.value_dtype(config.precision)
+        self._latent_size, self._penalty = config.latent_size, config.penalty
+        self._m = config.batch_size
+        self._b = config.batch_size // strategy.num_replicas_in_sync
+        self._part = self._b // config.accumulation_steps
+
+    def steps(
+        self, steps: tf.Tensor, critic_step: tf.Tensor, generator_step: tf.Tensor, sums: tf.Tensor
+    ) -> tf.Tensor:
+        """`steps` generator steps, each after its critic steps, beginning with those of the given numbers.
+
+        Returns:
+            float64 [5]: `sums` and what was added to them.
+        """
+        for _ in tf.range(steps):
+            sums = self.step(critic_step, generator_step, sums)
+            critic_step += self._settings["n_critic"]
+            generator_step += 1
+        return sums
+
+    def step(self, critic_step: tf.Tensor, generator_step: tf.Tensor, sums: tf.Tensor) -> tf.Tensor:
+        """One generator step after its critic steps; returns as `steps`."""
+        for _ in tf.range(self._settings["n_critic"]):
+            sums += self._total(self._strategy.run(self._critic_step, args=(critic_step,)))
+            critic_step += 1
+            if self._penalty == "clip":
+                self._clip()
+        sums += self._total(self._strategy.run(self._generator_step, args=(generator_step,)))
+        self._average()
+        return sums
+
+    def _critic_step(self, step: tf.Tensor) -> tf.Tensor:
+        """One step on a fresh batch of real images; returns this replica's part of `SUMS`."""
+        rows = randomness.data_rows(
+            self._slice(step * self._m + tf.range(self._m, dtype=tf.int64)),
+            seed=self._settings["seed"],
+            count=self._images.shape[0],
+        )
+        z = self._noise(Purpose.CRITIC_NOISE, step)
+        e = self._slice(
+            randomness.uniform(
+                [self._m],
+                seed=self._settings["seed"],
+                purpose=Purpose.INTERPOLATION,
+                step=step,
+                dtype=self._dtype,
+            )
+        )
+        gradients, terms = self._accumulated(self._critic_gradients, rows, z, e)
+        _apply(self._trained.critic_optimizer, gradients, self._trained.critic)
+        return tf.concat([terms, tf.zeros([1], self._dtype)], 0)
+
+    def _critic_gradients(
+        self, rows: tf.Tensor, z: tf.Tensor, e: tf.Tensor
+    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Of the critic's loss over these examples; and `losses.CriticTerms`, stacked."""
+        with self._on("generator"):
+            x_tilde = self._trained.generator(z)
+        with self._on("critic"):
+            x = networks.from_pixels(tf.gather(self._images, rows), self._dtype)
+            with tf.GradientTape() as tape:
+                terms = losses.critic_terms(
+                    self._trained.critic,
+                    x=x,
+                    x_tilde=x_tilde,
+                    e=e,
+                    gp_weight=self._settings["gp_weight"],
+                    m=self._m,
+                    penalty=self._penalty,
+                    drift=self._settings["drift"],
+                )
+            return tape.gradient(terms.critic_loss, self._trained.critic.trainable_variables), tf.stack(terms)
+
+    def _generator_step(self, step: tf.Tensor) -> tf.Tensor:
+        """One step; returns this replica's part of `SUMS`."""
+        z = self._noise(Purpose.GENERATOR_NOISE, step)
+        gradients, loss = self._accumulated(self._generator_gradients, z)
+        _apply(self._trained.generator_optimizer, gradients, self._trained.generator)
+        return tf.concat([tf.zeros([len(SUMS) - 1], self._dtype), loss[None]], 0)
+
+    def _generator_gradients(self, z: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Of the generator's loss over these examples; and the loss.
+
+        The chain is cut at the images, so that each network's part runs where the network is.
+        """
+        with self._on("generator"), tf.GradientTape() as generator_tape:
+            x_tilde = self._trained.generator(z)
+        with self._on("critic"):
+            with tf.GradientTape(watch_accessed_variables=False) as critic_tape:
+                critic_tape.watch(x_tilde)
+                loss = losses.generator_loss(self._trained.critic, x_tilde, m=self._m)
+            slope = critic_tape.gradient(loss, x_tilde)
+        with self._on("generator"):
+            variables = self._trained.generator.trainable_variables
+            return generator_tape.gradient(x_tilde, variables, output_gradients=slope), loss
+
+    def _accumulated(self, gradients_of: Any, *batch: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """What `gradients_of` gives for a batch, added up over its parts, one after another.
+
+        Every term is divided by the global batch already, so the sum is that of the whole.
+        """
+        size = self._part
+        total = gradients_of(*(of_all[:size] for of_all in batch))
+        if size == self._b:
+            return total
+        return tf.while_loop(
+            lambda first, total: first < self._b,
+            lambda first, total: (
+                first + size,
+                tf.nest.map_structure(
+                    tf.add, total, gradients_of(*(of_all[first : first + size] for of_all in batch))
+                ),
+            ),
+            (size, total),
+            parallel_iterations=1,  # else the parts would fill the memory side by side
+        )[1]
+
+    def _clip(self) -> None:
+        """After each critic step: every weight of the critic within its bound (Arjovsky et al. 2017)."""
+        bound = self._settings["weight_clip"]
+        for weight in self._trained.critic.trainable_variables:
+            weight.assign(tf.clip_by_value(weight, -bound, bound))
+
+    def _average(self) -> None:
+        """Move the averaged weights towards the generator's; a decay of 0 makes them equal."""
+        decay = self._settings["ema_decay"]
+        for average, weight in zip(
+            self._trained.averaged.weights, self._trained.generator.weights, strict=True
+        ):
+            average.assign(decay * average + (1 - decay) * weight)
+
+    def _noise(self, purpose: Purpose, step: tf.Tensor) -> tf.Tensor:
+        return self._slice(
+            randomness.normal(
+                [self._m, self._latent_size],
+                seed=self._settings["seed"],
+                purpose=purpose,
+                step=step,
+                dtype=self._dtype,
+            )
+        )
+
+    def _slice(self, batch: tf.Tensor) -> tf.Tensor:
+        """This replica's part of what was drawn for the global batch."""
+        first = tf.distribute.get_replica_context().replica_id_in_sync_group * self._b
+        return batch[first : first + self._b]
+
+    def _total(self, parts: Any) -> tf.Tensor:
+        return tf.cast(self._strategy.reduce(tf.distribute.ReduceOp.SUM, parts, axis=None), tf.float64)
+
+    def _on(self, network: str) -> contextlib.AbstractContextManager:
+        """Where `network` is, if the networks are apart."""
+        return tf.device(self._devices[network]) if self._devices else contextlib.nullcontext()
+
+
+def _apply(optimizer: keras.optimizers.Optimizer, gradients: list[tf.Tensor], network: keras.Model) -> None:
+    optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
