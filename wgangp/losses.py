@@ -63,15 +63,14 @@ def gradient_norms(critic: Critic, x_hat: tf.Tensor) -> tf.Tensor:
 
 def penalties(penalty: str, n: tf.Tensor) -> tf.Tensor:
     """What each example's gradient norm is charged with, unweighted: [b], from n [b]."""
-    match penalty:
-        case "two_sided":
-            return tf.square(n - 1)
-        case "one_sided":
-            return tf.square(tf.maximum(n - 1, 0))
-        case "zero_centered" | "r1":
-            return tf.square(n)
-        case "clip":
-            return tf.zeros_like(n)
+    if penalty == "two_sided":
+        return tf.square(n - 1)
+    if penalty == "one_sided":
+        return tf.square(tf.maximum(n - 1, 0))
+    if penalty in ("zero_centered", "r1"):
+        return tf.square(n)
+    if penalty == "clip":
+        return tf.zeros_like(n)
     raise ValueError(f"penalty must be one of {', '.join(PENALTIES)}, got {penalty!r}")
 
 

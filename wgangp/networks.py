@@ -69,13 +69,16 @@ def build_critic(architecture: str, *, image_shape: ImageShape, width: int, prec
 
 
 def initialise(model: keras.Model, *, seed: int) -> None:
-    """Kernels: Glorot-uniform weights, a function of (seed, model's name, place) only. Biases: zero."""
+    """Kernels: Glorot-uniform weights, a function of (seed, model's name, place) only. Biases: zero.
+
+    Drawn in float32 whatever the precision, so that runs of different precision begin alike.
+    """
     for place, variable in enumerate(model.weights):
         if len(variable.shape) == 1:
             variable.assign(tf.zeros(variable.shape, variable.dtype))
             continue
         draw = keras.initializers.GlorotUniform(seed=derive_seed(seed, model.name, place))
-        variable.assign(draw(variable.shape, variable.dtype))
+        variable.assign(tf.cast(draw(variable.shape, "float32"), variable.dtype))
 
 
 def sample(

@@ -1,14 +1,15 @@
 """Every random number of the training, as a function of (seed, purpose, step).
 
 Nothing here keeps a state, so a resumed run goes on with the numbers it would have had. All draws are for the
-GLOBAL batch; `gan` gives each replica its slice, so they do not depend on the number of replicas and no two
-replicas share noise. The generator is Philox on every device.
+GLOBAL batch; `update` gives each replica its share, so they do not depend on the number of replicas and no
+two replicas share noise. They are made of Philox's whole numbers: the same on every device, in any precision.
 """
 
 import hashlib
 from enum import IntEnum
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -34,13 +35,18 @@ def derive_seed(seed: int, *words: object) -> int:
 
 
 def normal(shape: list[int], *, seed: Any, purpose: Purpose, step: Any, dtype: str) -> tf.Tensor:
-    """Standard normal numbers of `shape`."""
-    return tf.random.stateless_normal(shape, _key(seed, purpose, step), dtype=dtype, alg="philox")
+    """Standard normal numbers of `shape`, within 5.4."""
+    # TensorFlow's own normal numbers come another way on each kind of device.
+    u = uniform(shape, seed=seed, purpose=purpose, step=step, dtype=dtype)
+    return tf.cast(np.sqrt(2), dtype) * tf.math.erfinv(2 * u - 1)
 
 
 def uniform(shape: list[int], *, seed: Any, purpose: Purpose, step: Any, dtype: str) -> tf.Tensor:
-    """Numbers of `shape`, uniform in [0, 1)."""
-    return tf.random.stateless_uniform(shape, _key(seed, purpose, step), dtype=dtype, alg="philox")
+    """Numbers of `shape`, uniform in (0, 1): odd multiples of 2^-24, so the same in float32 and float64."""
+    bits = tf.random.stateless_uniform(
+        shape, _key(seed, purpose, step), minval=0, maxval=2**23, dtype=tf.int32, alg="philox"
+    )
+    return (tf.cast(bits, dtype) + 0.5) / 2**23
 
 
 def data_rows(positions: tf.Tensor, *, seed: Any, count: int) -> tf.Tensor:

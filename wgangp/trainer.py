@@ -8,6 +8,7 @@
 A trainer is long-lived: the next trial starts in it with new weights, and only another shape compiles again.
 """
 
+import contextlib
 import gc
 import math
 import time
@@ -67,7 +68,8 @@ class Trainer:
         self._devices = strategies.split_devices(gpus) if placement == "split" else None
         self._in_step = gang is not None and gang.role == "worker"
         self._prepared = prepared
-        with self._strategy.scope():
+        # Each worker of a gang has the images; TensorFlow would send them round, which it cannot with bytes.
+        with contextlib.nullcontext() if self._in_step else self._strategy.scope():
             self._images = tf.Variable(prepared.images, trainable=False)
         self._classifier = prepared.features.classifier(prepared.images.shape[1:])
         self._compiled: OrderedDict[tuple, gan.WganGp] = OrderedDict()

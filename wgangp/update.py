@@ -58,9 +58,7 @@ class Update:
         self._images, self._strategy, self._devices = images, strategy, devices
         self._dtype = networks.value_dtype(config.precision)
         self._latent_size, self._penalty = config.latent_size, config.penalty
-        self._m = config.batch_size
-        self._b = config.batch_size // strategy.num_replicas_in_sync
-        self._part = self._b // config.accumulation_steps
+        self._m, self._accumulation_steps = config.batch_size, config.accumulation_steps
 
     def steps(
         self, steps: tf.Tensor, critic_step: tf.Tensor, generator_step: tf.Tensor, sums: tf.Tensor
@@ -70,7 +68,9 @@ class Update:
         Returns:
             float64 [5]: `sums` and what was added to them.
         """
-        for _ in tf.range(steps):
+        # Not `for`: XLA compiles no range whose length it does not know.
+        end = generator_step + steps
+        while generator_step < end:
             sums = self.step(critic_step, generator_step, sums)
             critic_step += self._settings["n_critic"]
             generator_step += 1
@@ -78,7 +78,8 @@ class Update:
 
     def step(self, critic_step: tf.Tensor, generator_step: tf.Tensor, sums: tf.Tensor) -> tf.Tensor:
         """One generator step after its critic steps; returns as `steps`."""
-        for _ in tf.range(self._settings["n_critic"]):
+        end = critic_step + self._settings["n_critic"]
+        while critic_step < end:
             sums += self._total(self._strategy.run(self._critic_step, args=(critic_step,)))
             critic_step += 1
             if self._penalty == "clip":
@@ -157,19 +158,19 @@ class Update:
 
         Every term is divided by the global batch already, so the sum is that of the whole.
         """
-        size = self._part
-        total = gradients_of(*(of_all[:size] for of_all in batch))
-        if size == self._b:
+        count = self._accumulation_steps
+        total = gradients_of(*(_share(of_all, 0, count) for of_all in batch))
+        if count == 1:
             return total
         return tf.while_loop(
-            lambda first, total: first < self._b,
-            lambda first, total: (
-                first + size,
+            lambda part, total: part < count,
+            lambda part, total: (
+                part + 1,
                 tf.nest.map_structure(
-                    tf.add, total, gradients_of(*(of_all[first : first + size] for of_all in batch))
+                    tf.add, total, gradients_of(*(_share(of_all, part, count) for of_all in batch))
                 ),
             ),
-            (size, total),
+            (tf.constant(1), total),
             parallel_iterations=1,  # else the parts would fill the memory side by side
         )[1]
 
@@ -200,8 +201,8 @@ class Update:
 
     def _slice(self, batch: tf.Tensor) -> tf.Tensor:
         """This replica's part of what was drawn for the global batch."""
-        first = tf.distribute.get_replica_context().replica_id_in_sync_group * self._b
-        return batch[first : first + self._b]
+        replica = tf.distribute.get_replica_context()
+        return _share(batch, replica.replica_id_in_sync_group, replica.num_replicas_in_sync)
 
     def _total(self, parts: Any) -> tf.Tensor:
         return tf.cast(self._strategy.reduce(tf.distribute.ReduceOp.SUM, parts, axis=None), tf.float64)
@@ -213,3 +214,8 @@ class Update:
 
 def _apply(optimizer: keras.optimizers.Optimizer, gradients: list[tf.Tensor], network: keras.Model) -> None:
     optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
+
+
+def _share(batch: tf.Tensor, which: Any, count: int) -> tf.Tensor:
+    """One of `count` equal parts of a batch, of a shape that is known when `which` is not."""
+    return tf.reshape(batch, [count, batch.shape[0] // count, *batch.shape[1:]])[which]

@@ -114,7 +114,8 @@ train:
             "gp.yaml:4: search.critic_lr.choices: must be less than or equal to 1, got 2.0",
             "gp.yaml:4: search.critic_lr.choices: must be less than or equal to 1, got 3.0",
             "gp.yaml:5: search.adam_beta1.high: must be less than 1, got 1.0",
-            "gp.yaml:6: search.precision.choices: must be 'float32' or 'float64', got 'float16'",
+            "gp.yaml:6: search.precision.choices: must not be float16: its range is too small for"
+            " the gradient of a gradient, and scaling the loss does not help the penalty. Use bfloat16",
             "gp.yaml:8: train.width: must be greater than or equal to 1, got 0",
             "gp.yaml:8: train.adam_beta2: must be less than 1, got 1",
             "gp.yaml:8: train.batch_size: must be less than or equal to 65536, got 70000",
@@ -146,7 +147,7 @@ sweep: {trials: 1.5, seed: true}
             "gp.yaml:8: train.critic_lr: must be a valid number, got '1e-4'",
             "gp.yaml:8: train.generator_lr: must be a valid number, got true",
             "gp.yaml:8: train.adam_beta2: must be a valid number, got '1.5e'",
-            "gp.yaml:8: train.precision: must be 'float32' or 'float64', got 'off'",
+            "gp.yaml:8: train.precision: must be 'float32', 'float64' or 'bfloat16', got 'off'",
         ],
     ),
     "kinds of search that are none": (

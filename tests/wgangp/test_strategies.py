@@ -33,7 +33,7 @@ def test_replicas_follow_the_devices(
 
 
 def test_an_unknown_strategy_is_refused() -> None:
-    with pytest.raises(ValueError, match="one of auto, one_device, .*, tpu, got 'horovod'"):
+    with pytest.raises(ValueError, match=r"one of auto, one_device, .*, tpu, got 'horovod'"):
         strategies.replica_count("horovod", cpus=1, gpus=0)
 
 
