@@ -65,6 +65,7 @@ ORDER = {
         "losses",
         "optimizers",
         "update",
+        "asynchronous",
         "gan",
         "features",
         "scores",

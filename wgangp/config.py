@@ -137,6 +137,44 @@ def clashes(settings: Mapping[str, Any]) -> list[Clash]:
     return found
 
 
+def misfits(
+    *,
+    batch_size: int,
+    accumulation_steps: int,
+    run_eagerly: bool,
+    jit_compile: bool,
+    replicas: int,
+    asynchronous: bool,
+    train_images: int,
+) -> list[Clash]:
+    """What of these settings does not go with so many replicas and images.
+
+    Args:
+        batch_size: and the next three, as in `TrainConfig`.
+        accumulation_steps: see there.
+        run_eagerly: see there.
+        jit_compile: see there.
+        replicas: that share a batch.
+        asynchronous: whether parameter servers keep the weights.
+        train_images: images to train on.
+    """
+    found = []
+    parts = replicas * accumulation_steps
+    if batch_size % parts:
+        of_each = f" x {accumulation_steps} accumulation_steps = {parts}" if accumulation_steps > 1 else ""
+        message = f"must divide by the {replicas} replica(s){of_each}, got {batch_size}"
+        found.append(Clash(message, fields=("batch_size", "accumulation_steps")))
+    if batch_size > train_images:
+        message = f"must be at most the {train_images} training images, got {batch_size}; use a smaller batch"
+        found.append(Clash(message, fields=("batch_size",)))
+    if jit_compile and replicas > 1:
+        found.append(Clash(f"must be false with {replicas} replicas, got true", fields=("jit_compile",)))
+    for field, value in (("run_eagerly", run_eagerly), ("jit_compile", jit_compile)):
+        if value and asynchronous:
+            found.append(Clash("must be false under parameter_server, got true", fields=(field,)))
+    return found
+
+
 def is_multiple(value: float, unit: float) -> bool:
     """Whether `value` is a whole, positive number of `unit`s, up to rounding of decimal fractions."""
     if not math.isfinite(value / unit):

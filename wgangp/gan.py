@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from wgangp import networks, optimizers
+from wgangp.asynchronous import Schedule
 from wgangp.config import TrainConfig
 from wgangp.networks import EVALUATION_BATCH
 from wgangp.randomness import Purpose
@@ -85,10 +86,12 @@ class WganGp:
             self._critic_optimizer,
             self._settings,
         )
-        update = Update(trained, images, config, strategy=strategy, devices=devices or {})
-        self._train: Any = update.steps
-        if not config.run_eagerly:
-            self._train = tf.function(update.steps, jit_compile=config.jit_compile or None)
+        self._update = Update(trained, images, config, strategy=strategy, devices=devices or {})
+        self._train: Any = self._update.steps
+        if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+            self._train = Schedule(strategy, self._update, self._settings["n_critic"]).steps
+        elif not config.run_eagerly:
+            self._train = tf.function(self._update.steps, jit_compile=config.jit_compile or None)
         self._sample = tf.function(self.averaged, input_signature=[_any_batch(self.averaged)])
         self._value = tf.function(self._value_of_pixels, input_signature=[_any_batch(self.critic, tf.uint8)])
         self.critic_steps = 0

@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from wgangp import checkpoints, convergence, gan, networks, pictures, scores, strategies
 from wgangp.checkpoints import BEST_GENERATOR, CheckpointError
-from wgangp.config import TrainConfig
+from wgangp.config import TrainConfig, misfits
 from wgangp.errors import UserError
 from wgangp.prepared import Prepared, freeze, prepare
 from wgangp.progress import Progress
@@ -181,21 +181,19 @@ class Trainer:
                 problems.append(
                     f"{name}: must be what was prepared, {facts[name]}, got {getattr(config, name)}."
                 )
-        parts = replicas * config.accumulation_steps
-        if config.batch_size % parts:
-            divisor = (
-                f"the {replicas} replicas"
-                if config.accumulation_steps == 1
-                else (f"{replicas} replica(s) x accumulation_steps {config.accumulation_steps} = {parts}")
+        asynchronous = isinstance(self._strategy, tf.distribute.ParameterServerStrategy)
+        problems += [
+            f"{clash.fields[0]}: {clash}."
+            for clash in misfits(
+                batch_size=config.batch_size,
+                accumulation_steps=config.accumulation_steps,
+                run_eagerly=config.run_eagerly,
+                jit_compile=config.jit_compile,
+                replicas=replicas,
+                asynchronous=asynchronous,
+                train_images=len(self._prepared.images),
             )
-            problems.append(f"batch_size: must divide by {divisor}, got {config.batch_size}.")
-        if config.jit_compile and replicas > 1:
-            problems.append(f"jit_compile: must be false with {replicas} replicas, got true.")
-        if config.batch_size > len(self._prepared.images):
-            problems.append(
-                f"batch_size: must be at most the {len(self._prepared.images)} training images,"
-                f" got {config.batch_size}."
-            )
+        ]
         if problems:
             raise UserError(*problems)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.wgangp.under import Runner
 from wgangp import strategies
 from wgangp.config import TrainConfig
 from wgangp.prepared import Prepared, prepare
@@ -59,3 +60,9 @@ def trainer(prepared: Prepared) -> Trainer:
 @pytest.fixture(scope="session")
 def random() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def under(cache: Path, prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """Trains in processes of their own; data and features are in the cache."""
+    return Runner(cache, tmp_path_factory.mktemp("under"))
