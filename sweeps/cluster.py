@@ -20,6 +20,7 @@ from ray._private.authentication.authentication_token_setup import (
 )
 
 from sweeps.interrupt import Interrupt
+from sweeps.resources import Resources
 from wgangp.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,14 +67,14 @@ class Cluster:
     cpus: float
     gpus: float
 
-    def capacity(self, *, cpus: float, gpus: float, most: int | None) -> int:
-        """Trials that fit at once, each with `cpus` and `gpus`; a share of a GPU is a share of one GPU."""
-        fits = int((self.cpus + 1e-9) // cpus)
-        if gpus >= 1:
-            fits = min(fits, int(self.gpus // gpus))
-        elif gpus:
-            fits = min(fits, int(self.gpus) * int((1 + 1e-9) // gpus))
-        return min(fits, most) if most else fits
+    def capacity(self, each: Resources, *, most: int | None) -> int:
+        """Whole trials that fit at once, `most` at most; a share of a GPU is a share of one GPU."""
+        fits = int((self.cpus + 1e-9) // each.all_cpus)
+        if each.gpus >= 1:
+            fits = min(fits, int(self.gpus // each.all_gpus))
+        elif each.gpus:
+            fits = min(fits, int(self.gpus) * int((1 + 1e-9) // each.gpus))
+        return min(fits, most or fits, each.most_trials or fits)
 
 
 @contextlib.contextmanager
@@ -138,7 +139,9 @@ def ignored_settings() -> list[str]:
     """What the environment asks for and does not get, for a person."""
     if os.environ.get("TF_CONFIG", "").strip() in ("", "{}"):
         return []
-    return ["TF_CONFIG is ignored: a trial trains on this machine alone."]
+    return [
+        "TF_CONFIG is ignored: trials train on this machine alone, with as many workers as the space says."
+    ]
 
 
 def _look_for(address: str) -> None:

@@ -99,8 +99,7 @@ def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path 
             f"  {facts['dataset']}: {facts['train_images']} training and {facts['heldout_images']} held-out"
             f" images, {facts['image_size']}; {facts['features']} accuracy {facts['features_accuracy']:.3f}"
         )
-        resources, most = space.resources, space.sweep.max_concurrent
-        capacity = there.capacity(cpus=resources.cpus, gpus=resources.gpus, most=most)
+        capacity = there.capacity(space.resources, most=space.sweep.max_concurrent)
         yield Ready(there, capacity, preparation, prepared, facts, trainer, interrupt)
 
 
@@ -142,6 +141,5 @@ def plan_lines(space: Space, ready: Ready, *, trials: int) -> list[str]:
         f"  trials {trials} ({count(len(space.enqueue), 'baseline')}), {ready.capacity} at once,"
         f" {space.sampler.name} sampler",
         f"  budget {base.budget_kimg:g} kimg in ticks of {base.tick_kimg:g}; compared at {rungs} kimg",
-        f"  each trial: {space.resources.cpus:g} CPUs, {space.resources.gpus:g} GPUs,"
-        f" {space.resources.replicas} replica(s)",
+        f"  each trial: {space.resources}",
     ]

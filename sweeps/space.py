@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from sweeps.resources import Resources
 from sweeps.search import Searched, Section, Value
 from wgangp.config import Seed, TrainConfig
 from wgangp.settings_file import SettingsFile
-from wgangp.strategies import replica_count
 from wgangp.wording import Key, show
 
 
@@ -37,32 +37,6 @@ class Sweep(Section):
     retries: int = Field(2, ge=0, le=100)
     seed: Seed = 0
     max_concurrent: int | None = Field(None, ge=1)
-
-
-class Resources(Section):
-    strategy: Literal["auto", "one_device", "mirrored"] = "auto"
-    cpus: float = Field(1, gt=0)
-    gpus: float = Field(0, ge=0)
-    workers: int = 1
-
-    @field_validator("gpus")
-    @classmethod
-    def _shareable(cls, gpus: float) -> float:
-        if gpus > 1 and gpus != int(gpus):
-            raise ValueError(f"must be a fraction of one GPU or a whole number of GPUs, got {gpus:g}")
-        return gpus
-
-    @field_validator("workers")
-    @classmethod
-    def _one_worker(cls, workers: int) -> int:
-        if workers != 1:
-            raise ValueError(f"must be 1, got {workers}; trials over several workers are not available yet")
-        return workers
-
-    @property
-    def replicas(self) -> int:
-        """Copies of the networks that train in step within one trial."""
-        return replica_count(self.strategy, cpus=max(1, int(self.cpus)), gpus=-int(-self.gpus // 1))
 
 
 class Study(Section):
@@ -166,24 +140,30 @@ class Space:
     def problems_when_prepared(self, *, train_images: int, cpus: float, gpus: float) -> list[str]:
         """Second gate: what does not fit the data (a number of images) or the cluster (its CPUs and GPUs)."""
         problems = []
-        replicas = self.resources.replicas
         key, sizes = self._possible("batch_size")
         for size in sizes:
-            if size % replicas:
-                sentence = f"must divide by the {replicas} replicas of a trial, got {size}"
-                problems.append(self.source.problem(key, sentence))
+            if clash := self._uneven(size):
+                problems.append(self.source.problem(key, clash))
             if size > train_images:
                 sentence = (
                     f"must be at most the {train_images} training images, got {size}; use a smaller batch"
                 )
                 problems.append(self.source.problem(key, sentence))
-        for name, wanted, there in (("cpus", self.resources.cpus, cpus), ("gpus", self.resources.gpus, gpus)):
-            if wanted > there:
-                sentence = (
-                    f"must be at most the {there:g} {name.upper()[:-1]}s of this cluster, got {wanted:g}"
-                )
-                problems.append(self.source.problem(("resources", name), sentence))
-        return problems
+        lacking = self.resources.problems(cpus=cpus, gpus=gpus)
+        return problems + [self.source.problem(key, sentence) for key, sentence in lacking]
+
+    def _uneven(self, size: int) -> str:
+        """What is wrong with a batch size that cannot be shared out evenly; empty if it can."""
+        replicas = self.resources.replicas
+        if "accumulation_steps" in TrainConfig.model_fields:
+            _, steps = self._possible("accumulation_steps")
+        else:
+            steps = [1]
+        for parts in steps:
+            if size % (replicas * parts):
+                over = f" and {parts} accumulation_steps" if parts > 1 else ""
+                return f"must divide by the {replicas} replicas{over} of a trial, got {size}"
+        return ""
 
     def _possible(self, field: str) -> tuple[Key, list[int]]:
         if field in self.search:

@@ -7,8 +7,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from sweeps.baselines import check_baselines
+from sweeps.resources import Resources
 from sweeps.search import KINDS, Choices, FloatRange, Searched, Value
-from sweeps.space import Objective, Pruner, Resources, Sampler, Space, Study, Sweep
+from sweeps.space import Objective, Pruner, Sampler, Space, Study, Sweep
 from wgangp.config import TrainConfig, clashes, field_error, is_multiple, is_searchable
 from wgangp.errors import UserError
 from wgangp.settings_file import SettingsFile, explain, read

@@ -37,25 +37,23 @@ def tune_trials(
     shared = {
         "prepared": ready.prepared,
         "trainer": ready.trainer,
-        "resources": {
-            "strategy": resources.strategy,
-            "cpus": max(1, int(resources.cpus)),
-            "gpus": resources.gpus,
-        },
+        "resources": resources.of_each,
+        "roles": resources.roles,
+        "cores": resources.cores,
         "memory_limit": MEMORY_LIMIT,
     }
-    bundle = {"CPU": resources.cpus} | ({"GPU": resources.gpus} if resources.gpus else {})
     searcher = StudySearcher(study)
     view.begin(
         name=folder.name,
         wanted=study.trials_wanted,
         budget_kimg=space.base.budget_kimg,
         expected_kimg=space.expected_kimg,
-        cores=ready.capacity * resources.cpus,
+        cores=ready.capacity * resources.all_cpus,
     )
     tuner = tune.Tuner(
         tune.with_resources(
-            tune.with_parameters(SweepTrial, shared=shared), tune.PlacementGroupFactory([bundle])
+            tune.with_parameters(SweepTrial, shared=shared),
+            tune.PlacementGroupFactory(resources.bundles),
         ),
         tune_config=tune.TuneConfig(
             search_alg=searcher,

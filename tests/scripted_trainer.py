@@ -22,7 +22,9 @@ where `do` is one of
     full       OSError: no space left on device
 
 `times` (default: always) is counted in files `<cache>/fired/...`, so that a test can see that it happened.
-Every tick is noted in `<cache>/ticks.jsonl`: pid, gp_weight, tick, begin, end (seconds since the epoch).
+`member` says which member of a gang, `worker 1`; default: the one that leads.
+Every tick is noted in `<cache>/ticks.jsonl`: pid, gp_weight, tick, begin, end (seconds since the epoch), and
+member (empty without a gang). The members of a gang wait for each other at its end.
 """
 
 import errno
@@ -39,8 +41,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from tests.scripted_gang import Others
 from wgangp.checkpoints import CheckpointError
 from wgangp.config import TrainConfig
+from wgangp.strategies import Gang
 
 with io.BytesIO() as _buffer:
     Image.new("L", (2, 2)).save(_buffer, "PNG")
@@ -68,15 +72,29 @@ class Trainer:
 
     built = 0
 
-    def __init__(self, prepared: Prepared, *, strategy: str, cpus: int, gpus: float) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        *,
+        strategy: str,
+        cpus: int,
+        gpus: float,
+        placement: str = "together",
+        gang: Gang | None = None,
+    ) -> None:
         Trainer.built += 1
+        self.tick = 0
         self._cache = prepared.cache
-        if _count(self._cache, "build", most=_script(self._cache).get("broken_builds", 0)):
+        self._leads = not gang or gang.index == 0
+        self._member = f"{gang.role} {gang.index}" if gang else ""
+        if self._leads and _count(self._cache, "build", most=_script(self._cache).get("broken_builds", 0)):
             raise RuntimeError("the script wants no trainer")
+        self._others = Others(gang) if gang and gang.role == "worker" else None
 
     def start(self, config: TrainConfig) -> None:
         self._config, self.tick = config, 0
         self._obey()
+        self._meet()
 
     def load(self, folder: Path) -> None:
         try:
@@ -85,9 +103,7 @@ class Trainer:
             raise CheckpointError(f"{folder} is damaged") from error
 
     def advance(self) -> Progress:
-        begin = time.time()
-        self.tick += 1
-        did = self._obey()
+        did = self._train()
         fid = 500 / (1 + 100 * self.tick * self._config.generator_lr)
         metrics = {"fid": fid, "critic_loss": float(self.tick)}
         outcome, reason = ("complete" if self.tick == self._config.ticks else None), ""
@@ -95,24 +111,44 @@ class Trainer:
             metrics["critic_loss"], outcome, reason = float("nan"), "diverged", "critic_loss is not finite"
         if "explode" in did:
             metrics["gradient_penalty"] = 1e12
-        note = {"pid": os.getpid(), "gp_weight": self._config.gp_weight, "tick": self.tick}
-        with (self._cache / "ticks.jsonl").open("a") as file:
-            file.write(json.dumps(note | {"begin": begin, "end": time.time()}) + "\n")
         images = round(self.tick * self._config.tick_kimg * 1000)
         return Progress(self.tick, images, metrics, PNG, outcome, reason)
+
+    def follow(self) -> None:
+        self._train()
 
     def save(self, folder: Path) -> None:
         np.save(folder / "tick.npy", self.tick)
 
     def forget(self) -> None: ...
 
+    def _train(self) -> list[str]:
+        """Do what the script orders for the next tick, wait for the others, note it; what was done."""
+        begin = time.time()
+        self.tick += 1
+        did = self._obey()
+        self._meet()
+        who = {"pid": os.getpid(), "member": self._member, "gp_weight": self._config.gp_weight}
+        note = who | {"tick": self.tick, "begin": begin, "end": time.time()}
+        with (self._cache / "ticks.jsonl").open("a") as file:
+            file.write(json.dumps(note) + "\n")
+        return did
+
+    def _meet(self) -> None:
+        if self._others:
+            self._others.wait()
+
     def _obey(self) -> list[str]:
         """Do what the script orders for this tick; what was done."""
         script = _script(self._cache)
         time.sleep(script.get("seconds", 0) if self.tick else 0)
         weight = f"{self._config.gp_weight:g}"
-        orders = [order for order in script.get("faults", {}).get(weight, []) if order["tick"] == self.tick]
+        orders = [order for order in script.get("faults", {}).get(weight, []) if self._means_me(order)]
         return [order["do"] for order in orders if self._fires(weight, order) and self._do(order)]
+
+    def _means_me(self, order: dict[str, Any]) -> bool:
+        member = order.get("member")
+        return order["tick"] == self.tick and (member == self._member if member else self._leads)
 
     def _fires(self, weight: str, order: dict[str, Any]) -> bool:
         name = f"{weight}-{order['tick']}-{order['do']}"
