@@ -6,6 +6,7 @@ alone waits for the others for ever, inside TensorFlow; so the first that fails 
 
 import contextlib
 import importlib
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -33,8 +34,9 @@ class Member:
     """One process of a gang: one that trains, or one that serves those that do."""
 
     def __init__(self) -> None:
-        # Kept while the process lives: TensorFlow binds the port once more, as this option allows to both,
+        # Kept while the process lives: TensorFlow binds the port once more, as options on both sides allow,
         # and nobody else is given it. Without `listen` no connection comes here.
+        os.environ["TF_GRPC_REUSE_PORT"] = "true"
         self._port = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self._port.bind(("", 0))

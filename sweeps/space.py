@@ -149,16 +149,14 @@ class Space:
                     f"must be at most the {train_images} training images, got {size}; use a smaller batch"
                 )
                 problems.append(self.source.problem(key, sentence))
-        lacking = self.resources.problems(cpus=cpus, gpus=gpus)
-        return problems + [self.source.problem(key, sentence) for key, sentence in lacking]
+        for key, sentence in self.resources.problems(cpus=cpus, gpus=gpus):
+            problems.append(self.source.problem(key, sentence))
+        return problems
 
     def _uneven(self, size: int) -> str:
         """What is wrong with a batch size that cannot be shared out evenly; empty if it can."""
         replicas = self.resources.replicas
-        if "accumulation_steps" in TrainConfig.model_fields:
-            _, steps = self._possible("accumulation_steps")
-        else:
-            steps = [1]
+        _, steps = self._possible("accumulation_steps")
         for parts in steps:
             if size % (replicas * parts):
                 over = f" and {parts} accumulation_steps" if parts > 1 else ""

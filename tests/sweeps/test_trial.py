@@ -44,8 +44,8 @@ def worker(tmp_path: Path, scripted: Any, monkeypatch: pytest.MonkeyPatch) -> Wo
         resources = {"strategy": "auto", "cpus": 2, "gpus": 0}
         made = SweepTrial.__new__(SweepTrial)
         made._last_result = None
-        shared = {"prepared": None, "trainer": TRAINER, "resources": resources, "memory_limit": memory_limit}
-        made.setup(config, shared)
+        shared = {"prepared": None, "trainer": TRAINER, "resources": resources, "roles": {}, "cores": 2}
+        made.setup(config, shared | {"memory_limit": memory_limit})
         return made
 
     return start
