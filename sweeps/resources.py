@@ -6,8 +6,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from sweeps.search import Section
-from wgangp.strategies import replica_count
-from wgangp.wording import Key
+from wgangp.strategies import missing, replica_count
+from wgangp.wording import Key, count
 
 SEVERAL_WORKERS = ("auto", "multi_worker", "parameter_server")
 """The strategies under which more than one process trains a trial."""
@@ -127,6 +127,8 @@ class Resources(Section):
 
     def problems(self, *, cpus: float, gpus: float) -> Iterator[tuple[Key, str]]:
         """What a cluster with these CPUs and GPUs lacks for a single trial, as keys and sentences."""
+        if lacking := missing(self.strategy):
+            yield ("resources", "strategy"), lacking.removeprefix("strategy: ")
         for name, each, wanted, there in (
             ("cpus", self.cpus, self.all_cpus, cpus),
             ("gpus", self.gpus, self.all_gpus, gpus),
@@ -142,9 +144,10 @@ class Resources(Section):
 
     def __str__(self) -> str:
         """For a person."""
-        workers = f"{self.workers} workers of " if self.workers > 1 else ""
+        workers = f"{count(self.workers, 'worker')} of " if self.roles else ""
         others = " beside a chief and a parameter server" if self.strategy == "parameter_server" else ""
-        return f"{workers}{self.cpus:g} CPUs, {self.gpus:g} GPUs{others}, {self.replicas} replica(s)"
+        apart = ", generator and critic apart" if self.placement == "split" else ""
+        return f"{workers}{self.cpus:g} CPUs, {self.gpus:g} GPUs{others}{apart}, {self.replicas} replica(s)"
 
 
 def _is_gang(values: dict[str, Any]) -> bool:

@@ -113,6 +113,23 @@ def test_replicas_follow_from_strategy_and_devices(
                 "resources.gpus: must be at most the 1 GPUs of this cluster, got 2",
             ],
         ),
+        (["resources.workers=2", "resources.cpus=2"], {"cpus": 4}, []),
+        (
+            ["resources.workers=2", "resources.cpus=2", "resources.gpus=1", "train.batch_size=63"],
+            {"cpus": 3, "gpus": 1},
+            [
+                "train.batch_size: must divide by the 2 replicas of a trial, got 63",
+                "resources.cpus: must be at most the 3 CPUs of this cluster for all workers together,"
+                " got cpus x workers = 2 x 2 = 4",
+                "resources.gpus: must be at most the 1 GPUs of this cluster for all workers together,"
+                " got gpus x workers = 1 x 2 = 2",
+            ],
+        ),
+        (
+            ["resources.workers=2", "train.accumulation_steps=3", "train.batch_size=64"],
+            {},
+            ["train.batch_size: must divide by the 2 replicas and 3 accumulation_steps of a trial, got 64"],
+        ),
         (
             ["resources.gpus=0.5"],
             {"gpus": 0},

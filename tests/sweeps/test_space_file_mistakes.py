@@ -217,13 +217,29 @@ enqueue:
         ],
     ),
     "resources there are not": (
-        SEARCH + "resources: {workers: 2, strategy: tpu, gpus: 1.5, cpus: 0}",
+        SEARCH + "resources: {workers: 2, strategy: tpu, gpus: 1.5, cpus: 0, placement: apart}",
         [
-            "gp.yaml:2: resources.strategy: must be 'auto', 'one_device' or 'mirrored', got 'tpu'",
+            "gp.yaml:2: resources.workers: must be 1 under strategy tpu, got 2;"
+            " several go with auto, multi_worker or parameter_server",
             "gp.yaml:2: resources.cpus: must be greater than 0, got 0",
             "gp.yaml:2: resources.gpus: must be a fraction of one GPU or a whole number of GPUs, got 1.5",
-            "gp.yaml:2: resources.workers: must be 1, got 2;"
-            " trials over several workers are not available yet",
+            "gp.yaml:2: resources.placement: must be 'together' or 'split', got 'apart'",
+        ],
+    ),
+    "a strategy there is not": (
+        SEARCH + "resources: {strategy: horovod, workers: 0}",
+        [
+            "gp.yaml:2: resources.strategy: must be 'auto', 'one_device', 'mirrored', 'multi_worker',"
+            " 'parameter_server' or 'tpu', got 'horovod'",
+            "gp.yaml:2: resources.workers: must be greater than or equal to 1, got 0",
+        ],
+    ),
+    "workers that share processors": (
+        SEARCH + "resources: {workers: 2, cpus: 1.5, gpus: 0.5, placement: split}",
+        [
+            "gp.yaml:2: resources.cpus: must be a whole number for each worker of a trial, got 1.5",
+            "gp.yaml:2: resources.gpus: must be a whole number for each worker of a trial, got 0.5",
+            "gp.yaml:2: resources.placement: must be together with 2 workers, got split; or use one worker",
         ],
     ),
     "words whose turn has not come, numbers out of range": (
