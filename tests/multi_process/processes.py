@@ -1,0 +1,47 @@
+"""The processes of a sweep's gangs, seen from outside."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psutil
+
+
+def until(true: Callable[[], Any], *, seconds: float = 60) -> float:
+    """Wait; how long it took."""
+    begin = time.monotonic()
+    while not true():
+        assert time.monotonic() < begin + seconds, "it never came true"
+        time.sleep(0.05)
+    return time.monotonic() - begin
+
+
+def of_sweep(sweep: Any, title: str) -> list[psutil.Process]:
+    """Processes that live and have `title` in their command; all that a sweep starts inherit its cache."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            ended = process.status() == psutil.STATUS_ZOMBIE
+            ours = not ended and title in " ".join(process.cmdline())
+            if ours and process.environ().get("WGANGP_CACHE") == str(sweep.cache):
+                found.append(process)
+    return found
+
+
+def members(sweep: Any) -> list[psutil.Process]:
+    return of_sweep(sweep, "ray::Member")
+
+
+def controllers(sweep: Any) -> list[psutil.Process]:
+    return of_sweep(sweep, "ray::SweepTrial")
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def member(sweep: Any, weight: int, which: str) -> psutil.Process:
+    """The process that did the last tick of a trial as this member of its gang, such as `worker 1`."""
+    pids = [tick["pid"] for tick in sweep.ticks() if (tick["gp_weight"], tick["member"]) == (weight, which)]
+    return psutil.Process(pids[-1])
