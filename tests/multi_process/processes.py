@@ -34,7 +34,8 @@ def members(sweep: Any) -> list[psutil.Process]:
 
 
 def controllers(sweep: Any) -> list[psutil.Process]:
-    return of_sweep(sweep, "ray::SweepTrial")
+    """The workers of Ray Tune, which it calls by a name of its own."""
+    return of_sweep(sweep, "ray::ResourceTrainable")
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
