@@ -34,8 +34,8 @@ def members(sweep: Any) -> list[psutil.Process]:
 
 
 def controllers(sweep: Any) -> list[psutil.Process]:
-    """The workers of Ray Tune, which it calls by a name of its own."""
-    return of_sweep(sweep, "ray::ResourceTrainable")
+    """The workers of Ray Tune, which at work go by a name of its own."""
+    return of_sweep(sweep, "ray::ResourceTrainable") + of_sweep(sweep, "ray::SweepTrial")
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
