@@ -1,6 +1,5 @@
 """Machines that are not as one would like them: what is inherited, not writable, not there."""
 
-import contextlib
 import json
 import os
 import socket
@@ -11,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
+from tests.real_cluster import RunningCluster, running_cluster
 from tests.real_sweep import HERE
 
 ELSEWHERE = json.dumps(
@@ -121,47 +120,17 @@ def test_a_cluster_that_is_gone_is_told_in_one_line_at_once(sweep: Any, space: s
 
 
 @pytest.fixture(params=["with a token", "without"])
-def cluster(
-    request: pytest.FixtureRequest, short: Path
-) -> Iterator[tuple[dict[str, str | None], psutil.Process]]:
-    """A cluster of one machine, as `ray start` makes it: how to join it, and its process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    if request.param == "with a token":
-        (short / ".ray").mkdir()
-        (short / ".ray" / "auth_token").write_text("0123456789abcdef" * 4)
-    join: dict[str, str | None] = {"HOME": str(short), "RAY_AUTH_TOKEN": None, "RAY_AUTH_MODE": None}
-    environment = {key: value for key, value in os.environ.items() if key not in join} | {"HOME": str(short)}
-    command = [str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--num-cpus=2"]
-    options = [f"--port={port}", "--node-ip-address=127.0.0.1", f"--temp-dir={short}"]
-    with subprocess.Popen(
-        [*command, *options, "--include-dashboard=false", "--disable-usage-stats"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        head = psutil.Process(process.pid)
-        try:
-            assert process.stdout is not None
-            assert any("Ray runtime started" in line for line in process.stdout)
-            yield join | {"RAY_ADDRESS": f"127.0.0.1:{port}"}, head
-        finally:
-            family = [head, *head.children(recursive=True)]
-            for member in family:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    member.kill()
-            psutil.wait_procs(family, timeout=10)
+def cluster(request: pytest.FixtureRequest, short: Path) -> Iterator[RunningCluster]:
+    with running_cluster(short, cpus=2, token=request.param == "with a token") as running:
+        yield running
 
 
 def test_a_cluster_that_runs_already_is_used_and_left_as_it_was(
-    sweep: Any, space: str, cluster: tuple[dict[str, str | None], psutil.Process]
+    sweep: Any, space: str, cluster: RunningCluster
 ) -> None:
-    join, head = cluster
+    head = cluster.head
     services = len(head.children(recursive=True))
-    sweep.environment |= join | {"TF_CONFIG": ELSEWHERE}
+    sweep.environment |= cluster.join | {"TF_CONFIG": ELSEWHERE}
     completes(sweep, space)
 
     assert sweep.output.count(IGNORED) == 1

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import psutil
@@ -17,14 +17,22 @@ def until(true: Callable[[], Any], *, seconds: float = 60) -> float:
     return time.monotonic() - begin
 
 
-def of_sweep(sweep: Any, title: str) -> list[psutil.Process]:
-    """Processes that live and have `title` in their command; all that a sweep starts inherit its cache."""
+def titled(title: str, processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Those that live and have `title` in their command."""
     found = []
-    for process in psutil.process_iter():
+    for process in processes:
         with contextlib.suppress(psutil.Error):
-            ended = process.status() == psutil.STATUS_ZOMBIE
-            ours = not ended and title in " ".join(process.cmdline())
-            if ours and process.environ().get("WGANGP_CACHE") == str(sweep.cache):
+            if process.status() != psutil.STATUS_ZOMBIE and title in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
+def of_sweep(sweep: Any, title: str) -> list[psutil.Process]:
+    """All that a sweep starts inherit its cache."""
+    found = []
+    for process in titled(title, psutil.process_iter()):
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("WGANGP_CACHE") == str(sweep.cache):
                 found.append(process)
     return found
 

@@ -1,6 +1,5 @@
 """A gang, used as a trainer is used, with a trainer that follows a script."""
 
-import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from sweeps.gang import GangTrainer
 from sweeps.records import TrialFailed
 from sweeps.resources import Resources
 from tests import scripted_trainer
-from tests.multi_process.processes import until
+from tests.multi_process.processes import titled, until
 from wgangp.checkpoints import CheckpointError
 from wgangp.config import TrainConfig
 
@@ -134,15 +133,7 @@ def test_a_gang_that_cannot_be_set_up_leaves_no_process(gangs: Any, tmp_path: Pa
     (tmp_path / "script.json").write_text(json.dumps({"broken_builds": 1}))
     with pytest.raises(TrialFailed, match=r"^worker 1 of 2: RuntimeError: the script wants no trainer$"):
         gangs()
-    until(lambda: not _titled("ray::Member", psutil.Process().children(recursive=True)), seconds=5)
-
-
-def _titled(title: str, processes: list[psutil.Process]) -> list[int]:
-    found = []
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            found += [process.pid] if title in " ".join(process.cmdline()) else []
-    return found
+    until(lambda: not titled("ray::Member", psutil.Process().children(recursive=True)), seconds=5)
 
 
 def test_two_gangs_at_once_meet_at_different_places(gangs: Any, tmp_path: Path) -> None:

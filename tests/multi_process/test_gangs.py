@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.multi_process.processes import alive, controllers, member, members, of_sweep, until
+from tests.multi_process.processes import alive, controllers, member, members, of_sweep, titled, until
+from tests.real_cluster import RunningCluster
 from tests.real_sweep import PATIENCE
 
 TWO = ("--set", "resources.workers=2")
@@ -135,3 +136,47 @@ def test_more_than_the_machine_has_is_refused_before_anything_is_made(sweep: Any
     assert f"resources.cpus: must be at most the {there} CPUs of this cluster" in line
     assert line.endswith(f"got cpus x workers = 1 x {there + 1} = {there + 1}")
     assert "Traceback" not in sweep.output and not sweep.folder.exists()
+
+
+@pytest.fixture
+def two_gangs(sweep: Any, space: str, four_cpus: RunningCluster) -> Any:
+    """A sweep with two gangs at work, on a cluster that outlives it: trial 1 hangs in its second tick."""
+    hang = {"tick": 2, "do": "hang", "seconds": 600, "member": "worker 1", "times": 1}
+    sweep.script(faults={1: [hang]}, seconds=0.3)
+    sweep.environment |= four_cpus.join
+    process = sweep.start("--space", space, *TWO, "--trials", "6")
+    until(lambda: sweep.fired() == ["1-2-hang-1"])
+    yield process
+    assert four_cpus.head.is_running()
+
+
+def test_one_gang_fails_while_another_trains_on(
+    sweep: Any, two_gangs: Any, four_cpus: RunningCluster
+) -> None:
+    until(lambda: {tick["gp_weight"] for tick in sweep.ticks()} >= {1, 2, 3})  # trial 1 hangs all along
+    assert len(titled("ray::Member", four_cpus.head.children(recursive=True))) == 4
+    others = {tick["pid"] for tick in sweep.ticks() if tick["gp_weight"] > 1}
+    assert len(others) == 2
+    member(sweep, 1, "worker 1").kill()
+    sweep.output, _ = two_gangs.communicate(timeout=PATIENCE)
+
+    assert two_gangs.returncode == 0, sweep.output
+    assert f"t001: attempt 1 ended: {DIED}; it will be tried again" in sweep.output
+    assert sorted(len(trial.user_attrs["attempts"]) for trial in sweep.trials().values()) == [1] * 5 + [2]
+    assert others <= {tick["pid"] for tick in sweep.ticks() if tick["gp_weight"] > 3}  # warm as before
+    sweep.assert_everything_agrees()
+    sweep.assert_nothing_is_open(trials=6)
+    until(lambda: not titled("ray::Member", four_cpus.head.children(recursive=True)), seconds=SECONDS)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_no_member_stays_on_a_cluster_that_goes_on(
+    sweep: Any, two_gangs: Any, four_cpus: RunningCluster, stop: signal.Signals
+) -> None:
+    gangs = titled("ray::Member", four_cpus.head.children(recursive=True))
+    assert len(gangs) == 4
+    two_gangs.send_signal(stop)
+    seconds = until(lambda: not alive(gangs), seconds=SECONDS)
+    print(f"{seconds:.1f} s until no member was left")
+    two_gangs.communicate(timeout=PATIENCE)
+    until(lambda: not titled("ray::Member", four_cpus.head.children(recursive=True)), seconds=SECONDS)
