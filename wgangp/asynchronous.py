@@ -2,7 +2,7 @@
 
 Weights live on parameter servers. A worker reads them when it needs them, and its gradients are applied when
 they come, by then to other weights: they are stale. So no run repeats itself, and none goes on exactly where
-it stopped. Each worker takes whole batches; the data and the noise of a step are those of its number, as ever.
+it stopped. Each worker takes whole batches; data and noise of a step are those of its number, as ever.
 """
 
 import tensorflow as tf

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 import tensorflow as tf
 
 from wgangp import losses, networks
@@ -74,6 +75,45 @@ def test_optimal_linear_critic_is_steeper_than_one_by_d_over_two_lambda(
 
     np.testing.assert_allclose(found.critic_loss, loss, rtol=1e-9)
     np.testing.assert_allclose(tape.gradient(found.critic_loss, critic.w), [0], atol=1e-9)
+
+
+def mixture_density(t: np.ndarray) -> np.ndarray:
+    """Of x_hat between N(1, 1) and N(0, 1): given e it is N(e, e^2 + (1 - e)^2)."""
+    e = (np.arange(400) + 0.5) / 400
+    return scipy.stats.norm.pdf(t[:, None], e, np.sqrt(e**2 + (1 - e) ** 2)).mean(axis=1)
+
+
+@pytest.mark.parametrize(("gp_weight", "bias"), [(10, 0.054), (0.1, 5.4)])
+def test_critic_gap_is_above_the_wasserstein_distance_by_one_over_lambda(
+    gp_weight: float, bias: float
+) -> None:
+    """N(1, 1) against N(0, 1), so W1 = 1: the best critic has slope 1 + (F0 - F1) / (2 lambda p)."""
+    knots = np.linspace(-5, 6, 1101)
+    middles = (knots[1:] + knots[:-1]) / 2
+    excess = scipy.stats.norm.cdf(middles) - scipy.stats.norm.cdf(middles - 1)
+    slopes = 1 + excess / (2 * gp_weight * mixture_density(middles))
+    quantiles = scipy.stats.norm.ppf((np.arange(40_000) + 0.5) / 40_000)
+    random = np.random.default_rng(0)
+    x, x_tilde = random.permutation(quantiles) + 1, random.permutation(quantiles)
+
+    def found(scale: float) -> losses.CriticTerms:
+        """Of a critic whose slope is above one `scale` times as far as the best one's."""
+        steep = tf.constant(1 + scale * (slopes - 1))
+        values = tf.concat([[0], tf.cumsum(steep * np.diff(knots))], 0)
+
+        def critic(at: tf.Tensor) -> tf.Tensor:
+            place = tf.clip_by_value(tf.searchsorted(knots, at[:, 0]) - 1, 0, len(slopes) - 1)
+            return (
+                tf.gather(values, place) + tf.gather(steep, place) * (at[:, 0] - tf.gather(knots, place))
+            )[:, None]
+
+        return terms(
+            critic, x=tf.constant(x[:, None]), x_tilde=tf.constant(x_tilde[:, None]), gp_weight=gp_weight
+        )
+
+    best = found(1)
+    assert float(best.wasserstein) == pytest.approx(1 + bias, rel=0.01)
+    assert float(best.critic_loss) < min(float(found(scale).critic_loss) for scale in (0, 0.8, 1.2))
 
 
 def test_penalty_is_the_mean_of_each_examples_own() -> None:

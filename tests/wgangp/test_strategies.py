@@ -2,8 +2,10 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 from wgangp import strategies
+from wgangp.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,33 @@ def test_a_process_is_set_up_once_for_its_cpus() -> None:
     found = subprocess.run([sys.executable, "-c", BUILD], capture_output=True, text=True, check=True)
 
     assert found.stdout.strip() == "2 1 2"
+
+
+def test_a_machine_without_a_tpu_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    monkeypatch.setattr(strategies, "glob", lambda pattern: [])
+    line = (
+        "strategy: tpu needs a TPU, but this machine has none and TPU_NAME names none."
+        " Use auto, or run it on a machine with a TPU."
+    )
+    assert strategies.missing("tpu") == line
+    with pytest.raises(UserError) as caught:
+        strategies.build("tpu", cpus=1, gpus=0)
+    assert caught.value.problems == (line,)
+    assert not any(strategies.missing(other) for other in strategies.STRATEGIES if other != "tpu")
+
+
+def test_a_tpu_that_cannot_be_reached_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPU_NAME", "grpc://127.0.0.1:1")
+    assert strategies.missing("tpu") == ""
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver
+
+    def connect(name: str) -> None:
+        raise tf.errors.UnavailableError(None, None, f"no answer\nfrom {name}")
+
+    monkeypatch.setattr(resolver, "connect", connect)
+    with pytest.raises(UserError) as caught:
+        strategies.build("tpu", cpus=1, gpus=0)
+    assert caught.value.problems == (
+        "strategy: tpu needs a TPU, but none could be reached: no answer from grpc://127.0.0.1:1. Use auto.",
+    )
