@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/strategies.py
 
-For each row the same settings are trained with several seeds, one after another, at equal kimg, on 2 CPUs (the first
-row has one). All rows but the asynchronous one and those in bfloat16 train the same weights up to
+For each row the same settings are trained with several seeds, one after another, at equal kimg, on 2 CPUs
+(the first row: 1). All rows but the asynchronous one and those in bfloat16 train the same weights up to
 rounding; their FIDs differ by what rounding grows to over some hundred steps.
 """
 

@@ -3,6 +3,7 @@
 `space_file.load` makes one from a file; everything later reads it.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,9 +12,9 @@ from pydantic import Field, field_validator
 
 from sweeps.resources import Resources
 from sweeps.search import Searched, Section, Value
-from wgangp.config import Seed, TrainConfig
+from wgangp.config import Seed, TrainConfig, misfits
 from wgangp.settings_file import SettingsFile
-from wgangp.wording import Key, show
+from wgangp.wording import show
 
 
 class Objective(Section):
@@ -140,31 +141,26 @@ class Space:
     def problems_when_prepared(self, *, train_images: int, cpus: float, gpus: float) -> list[str]:
         """Second gate: what does not fit the data (a number of images) or the cluster (its CPUs and GPUs)."""
         problems = []
-        key, sizes = self._possible("batch_size")
-        for size in sizes:
-            if clash := self._uneven(size):
-                problems.append(self.source.problem(key, clash))
-            if size > train_images:
-                sentence = (
-                    f"must be at most the {train_images} training images, got {size}; use a smaller batch"
-                )
-                problems.append(self.source.problem(key, sentence))
+        for size, steps in itertools.product(
+            self._possible("batch_size"), self._possible("accumulation_steps")
+        ):
+            for clash in misfits(
+                batch_size=size,
+                accumulation_steps=steps,
+                run_eagerly=self.base.run_eagerly,
+                jit_compile=self.base.jit_compile,
+                replicas=self.resources.replicas,
+                asynchronous=self.resources.strategy == "parameter_server",
+                train_images=train_images,
+            ):
+                section = "search" if clash.fields[0] in self.search else "train"
+                problems.append(self.source.problem((section, clash.fields[0]), str(clash)))
         for key, sentence in self.resources.problems(cpus=cpus, gpus=gpus):
             problems.append(self.source.problem(key, sentence))
-        return problems
+        return list(dict.fromkeys(problems))
 
-    def _uneven(self, size: int) -> str:
-        """What is wrong with a batch size that cannot be shared out evenly; empty if it can."""
-        replicas = self.resources.replicas
-        _, steps = self._possible("accumulation_steps")
-        for parts in steps:
-            if size % (replicas * parts):
-                over = f" and {parts} accumulation_steps" if parts > 1 else ""
-                return f"must divide by the {replicas} replicas{over} of a trial, got {size}"
-        return ""
-
-    def _possible(self, field: str) -> tuple[Key, list[int]]:
+    def _possible(self, field: str) -> list[int]:
+        """The values a whole number may take that matter to rules: of a search its ends."""
         if field in self.search:
-            values = dict.fromkeys(self.search[field].ends())
-            return ("search", field), [int(value) for value in values]  # type: ignore[arg-type]
-        return ("train", field), [getattr(self.base, field)]
+            return [int(value) for value in dict.fromkeys(self.search[field].ends())]  # type: ignore[arg-type]
+        return [getattr(self.base, field)]

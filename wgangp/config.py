@@ -161,8 +161,8 @@ def misfits(
     found = []
     parts = replicas * accumulation_steps
     if batch_size % parts:
-        of_each = f" x {accumulation_steps} accumulation_steps = {parts}" if accumulation_steps > 1 else ""
-        message = f"must divide by the {replicas} replica(s){of_each}, got {batch_size}"
+        over = f" and {accumulation_steps} accumulation_steps" if accumulation_steps > 1 else ""
+        message = f"must divide by the {replicas} replicas{over} of a trial, got {batch_size}"
         found.append(Clash(message, fields=("batch_size", "accumulation_steps")))
     if batch_size > train_images:
         message = f"must be at most the {train_images} training images, got {batch_size}; use a smaller batch"

@@ -266,7 +266,7 @@ def test_a_batch_that_replicas_cannot_share_is_refused(
 ) -> None:
     monkeypatch.setattr(trainer, "_strategy", SimpleNamespace(num_replicas_in_sync=3))
 
-    with pytest.raises(UserError, match="batch_size: must divide by the 3 replica\\(s\\), got 32"):
+    with pytest.raises(UserError, match="batch_size: must divide by the 3 replicas of a trial, got 32"):
         trainer.start(settings())
 
 
