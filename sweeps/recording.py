@@ -16,9 +16,10 @@ STATUS = {"failed": "FAILED", "interrupted": "KILLED"}
 class Recorder(Callback):
     """Appends a line for each start, tick and end of a trial, and for the sweep's best so far."""
 
-    def __init__(self, study: SweepStudy, outbox: Outbox, *, under: str) -> None:
-        """`under`: versions and commit, in words, that this start's attempts are made under."""
-        self._study, self._outbox, self._under = study, outbox, under
+    def __init__(self, study: SweepStudy, outbox: Outbox, *, under: str, trained_on: str) -> None:
+        """In words: versions and commit that this start's attempts are made under, and what they train on."""
+        self._study, self._outbox = study, outbox
+        self._under, self._trained_on = under, trained_on
         # What has ended with an answer does not change any more, so counting on is enough.
         self._answered = 0
         self._best: TrialRecord | None = None
@@ -46,7 +47,12 @@ class Recorder(Callback):
         assignment = trial.config["assignment"]
         config = assignment.config.model_dump()
         attempt = assignment.attempt
-        tags = {"attempt": attempt, f"attempt_{attempt}": self._under, "baseline": assignment.baseline}
+        tags = {
+            "attempt": attempt,
+            f"attempt_{attempt}": self._under,
+            "baseline": assignment.baseline,
+            "trained_on": self._trained_on,
+        }
         self._outbox.append(trial=assignment.label, params=config, tags=tags, status="RUNNING")
 
     def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:

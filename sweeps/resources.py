@@ -142,12 +142,23 @@ class Resources(Section):
                 got = f"{name} x workers = {each:g} x {self.workers} = {wanted:g}"
                 yield ("resources", name), f"must be {most} for all workers together, got {got}"
 
+    @property
+    def effective_strategy(self) -> str:
+        """What `auto` comes to."""
+        if self.strategy != "auto":
+            return self.strategy
+        if self.workers > 1:
+            return "multi_worker"
+        return "mirrored" if self.gpus > 1 and self.placement == "together" else "one_device"
+
     def __str__(self) -> str:
-        """For a person."""
+        """For a person, and the record of each trial."""
         workers = f"{count(self.workers, 'worker')} of " if self.roles else ""
-        others = " beside a chief and a parameter server" if self.strategy == "parameter_server" else ""
+        each = f"{self.effective_strategy}, {workers}{self.cpus:g} CPUs, {self.gpus:g} GPUs"
+        if self.strategy == "parameter_server":
+            return f"{each} beside a chief and a parameter server: gradients are stale, no resume is exact"
         apart = ", generator and critic apart" if self.placement == "split" else ""
-        return f"{workers}{self.cpus:g} CPUs, {self.gpus:g} GPUs{others}{apart}, {self.replicas} replica(s)"
+        return f"{each}{apart}, {self.replicas} replica(s)"
 
 
 def _is_gang(values: dict[str, Any]) -> bool:

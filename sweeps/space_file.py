@@ -34,7 +34,12 @@ def check_unchanged(given: Space, frozen: dict[str, Any]) -> None:
         UserError: with a line for each key that differs.
     """
     there, here = _flat(frozen), _flat(given.values())
-    defaults = {("train", field): info.default for field, info in TrainConfig.model_fields.items()}
+    models = SECTIONS | {"train": TrainConfig}
+    defaults = {
+        (section, field): info.default
+        for section, model in models.items()
+        for field, info in model.model_fields.items()
+    }
     may_differ = {("sweep", "trials")}
     may_differ |= {key for key, value in defaults.items() if key not in there and here.get(key) == value}
     may_differ -= {("train", "init_seed")}  # without one each trial has its own

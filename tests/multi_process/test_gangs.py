@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.multi_process.processes import alive, controllers, member, members, of_sweep, titled, until
@@ -31,7 +32,7 @@ def each_once(*weights: int) -> Counter:
 def test_a_gang_trains_one_trial_after_another_and_stays_warm(sweep: Any, space: str) -> None:
     assert sweep.run("--space", space, *TWO) == 0, sweep.output
 
-    assert "each trial: 2 workers of 1 CPUs, 0 GPUs, 2 replica(s)" in sweep.output
+    assert "each trial: multi_worker, 2 workers of 1 CPUs, 0 GPUs, 2 replica(s)" in sweep.output
     assert ticks_of(sweep) == each_once(1, 2, 3)
     assert len({tick["pid"] for tick in sweep.ticks()}) == 2
     sweep.assert_everything_agrees()
@@ -71,6 +72,29 @@ def test_a_member_that_raises_ends_its_gang_with_its_words(sweep: Any, space: st
     name = {"worker 0": "worker 1 of 2", "worker 1": "worker 2 of 2"}[which]
     assert f"t001: attempt 1 ended: {name}: RuntimeError: the script says so at length;" in sweep.output
     assert ticks_of(sweep)["worker 0", 1, 2] == 1 and ticks_of(sweep)["worker 0", 1, 1] == 1
+    sweep.assert_everything_agrees()
+
+
+def test_a_member_that_eats_the_memory_is_named(sweep: Any, space: str) -> None:
+    memory = psutil.virtual_memory()
+    room = min(5e9, 0.4 * memory.available)
+    used = memory.total - memory.available
+    sweep.environment |= {
+        "RAY_memory_monitor_refresh_ms": "100",
+        "RAY_memory_usage_threshold": f"{(used + room) / memory.total:.3f}",
+    }
+    order = {
+        "tick": 2,
+        "do": "allocate",
+        "megabytes": int(1.5 * room / 1e6),
+        "member": "worker 1",
+        "times": 1,
+    }
+    sweep.script(faults={1: [order]})
+    assert sweep.run("--space", space, *TWO) == 0, sweep.output
+
+    assert sweep.fired() == ["1-2-allocate-1"]
+    assert "t001: attempt 1 ended: " in sweep.output and "ended because memory ran out;" in sweep.output
     sweep.assert_everything_agrees()
 
 

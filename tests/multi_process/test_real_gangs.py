@@ -59,3 +59,21 @@ def test_a_killed_worker_fails_its_gang_over_and_every_trial_completes(real: Any
     real.assert_everything_agrees()
     real.assert_nothing_is_open(trials=3)
     until(lambda: not of_sweep(real, ""), seconds=10)
+
+
+def test_no_member_outlives_a_driver_that_is_killed_and_its_trial_goes_on(real: Any) -> None:
+    two = ["--set", "resources.workers=2", "--set", "train.tick_kimg=3"]
+    gang: list[psutil.Process] = []
+
+    def kill(driver: psutil.Process) -> None:
+        gang.extend(members(real))
+        driver.kill()
+
+    real.run_until(lambda line: line.startswith("t001"), kill, "--space", SPACE, "--trials", "2", *two)
+    assert len(gang) == 2
+    print(f"{until(lambda: not of_sweep(real, 'ray::'), seconds=20):.1f} s until no process was left")
+    assert real.run("--resume", "digits-0001") == 0, real.output
+    attempts = [len(trial.user_attrs["attempts"]) for trial in real.trials().values()]
+    assert attempts == [2, 1]
+    real.assert_everything_agrees()
+    real.assert_nothing_is_open(trials=2)

@@ -25,7 +25,7 @@ class Driver:
 
     def __init__(self, study: SweepStudy, outbox: Outbox) -> None:
         self.study, self.outbox = study, outbox
-        self.recorder = Recorder(study, outbox, under=UNDER)
+        self.recorder = Recorder(study, outbox, under=UNDER, trained_on="mirrored")
 
     def start(self) -> Assignment:
         assignment = self.study.ask()
@@ -69,8 +69,9 @@ def test_a_start_records_all_settings_and_what_the_trial_is(drive: Callable[...,
     (line,) = driver.written("t001")
     assert line["params"] == assignment.config.model_dump()
     assert line["params"]["gp_weight"] == 10
-    assert (line["tags"], line["status"]) == ({"attempt": 1, "attempt_1": UNDER, "baseline": True}, "RUNNING")
-    assert driver.written("t002")[0]["tags"] == {"attempt": 1, "attempt_1": UNDER, "baseline": False}
+    tags = {"attempt": 1, "attempt_1": UNDER, "trained_on": "mirrored"}
+    assert (line["tags"], line["status"]) == ({**tags, "baseline": True}, "RUNNING")
+    assert driver.written("t002")[0]["tags"] == {**tags, "baseline": False}
 
 
 def test_a_tick_keeps_the_time_it_was_measured_at_its_step_and_its_finite_numbers(

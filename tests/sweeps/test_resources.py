@@ -96,13 +96,19 @@ def test_a_trial_has_its_processes_devices_and_cost(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "1 CPUs, 0 GPUs, 1 replica(s)"),
-        ({"workers": 2}, "2 workers of 1 CPUs, 0 GPUs, 2 replica(s)"),
+        ({}, "one_device, 1 CPUs, 0 GPUs, 1 replica(s)"),
+        ({"gpus": 2}, "mirrored, 1 CPUs, 2 GPUs, 2 replica(s)"),
+        ({"workers": 2}, "multi_worker, 2 workers of 1 CPUs, 0 GPUs, 2 replica(s)"),
+        ({"strategy": "mirrored", "cpus": 2}, "mirrored, 2 CPUs, 0 GPUs, 2 replica(s)"),
         (
             {"strategy": "parameter_server"},
-            "1 worker of 1 CPUs, 0 GPUs beside a chief and a parameter server, 1 replica(s)",
+            "parameter_server, 1 worker of 1 CPUs, 0 GPUs beside a chief and a parameter server:"
+            " gradients are stale, no resume is exact",
         ),
-        ({"gpus": 2, "placement": "split"}, "1 CPUs, 2 GPUs, generator and critic apart, 1 replica(s)"),
+        (
+            {"gpus": 2, "placement": "split"},
+            "one_device, 1 CPUs, 2 GPUs, generator and critic apart, 1 replica(s)",
+        ),
     ],
 )
 def test_a_plan_says_what_each_trial_trains_on(given: dict[str, Any], said: str) -> None:

@@ -207,6 +207,15 @@ def test_a_default_that_is_written_out_is_no_change() -> None:
             space_file.check_unchanged(parsed(ONE, change), parsed(ONE).values())
 
 
+def test_a_setting_that_came_into_being_since_is_unchanged_at_its_default() -> None:
+    frozen = parsed(ONE).values()
+    del frozen["resources"]["placement"], frozen["train"]["accumulation_steps"]
+    space_file.check_unchanged(parsed(ONE), frozen)
+
+    with pytest.raises(UserError, match=r"resources\.placement: must be nothing as .*, got 'split'"):
+        space_file.check_unchanged(parsed(ONE, "resources={cpus: 2, placement: split}"), frozen)
+
+
 def test_files_that_are_no_settings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "large.yaml").write_text("#" * 50_001)
     (tmp_path / "latin.yaml").write_bytes("name: é".encode("latin-1"))

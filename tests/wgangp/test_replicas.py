@@ -185,7 +185,7 @@ def test_however_the_update_is_run_its_numbers_are_the_same(
 def test_every_penalty_is_the_same_on_two_replicas_and_under_xla(
     under: Runner, order: Callable, penalty: str
 ) -> None:
-    short = {**RMSPROP, "budget_kimg": 0.64, "penalty": penalty}
+    short = {**RMSPROP, "budget_kimg": 0.64, "penalty": penalty, "weight_clip": 0.1}
     found = under.alone(
         order("one", short),
         order("two", short, strategy="mirrored", cpus=2),
@@ -234,7 +234,10 @@ def test_parameter_servers_train_every_step_once(under: Runner, order: Callable,
 
     assert found.counts == {"critic_steps": 200, "generator_steps": 100}
     for key, array in found.end.items():
-        assert np.isfinite(array).all() and not np.array_equal(array, found.begin[key]), key
+        assert np.isfinite(array).all()
+        # The critic's last bias has no gradient: it moves real and generated images alike.
+        if key.startswith(("generator/", "averaged/", "critic/")) and key != "critic/5":
+            assert not np.array_equal(array, found.begin[key]), key
     assert_trained(found)
     first, last = found.progress["fid"]
     assert last < first
