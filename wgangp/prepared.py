@@ -15,7 +15,7 @@ from wgangp import arrays, datasets, features, scores, strategies
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 
-_VERSION = 1  # part of the cache's file names: raise it when features or reference are made differently
+_VERSION = 2  # part of the cache's file names: raise it when features or reference are made differently
 _MEND = "Put a copy back; or remove the folder, and they are made anew and must come out the same."
 _WEIGHT, _REFERENCE = "weight/", "reference/"
 

@@ -155,7 +155,9 @@ def _import_tensorflow() -> None:
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
-        import tensorflow  # noqa: F401
+        import tensorflow
+
+        tensorflow.get_logger().setLevel("ERROR")  # its warnings are for who writes such programs
     finally:
         os.dup2(kept, 2)
         os.close(kept)

@@ -37,7 +37,7 @@ _SHAPES_KEPT = 3
 _CHUNK_SECONDS = 0.5  # of training between two looks at signals
 _FIRST_CHUNK = 1  # generator steps, until the speed is known
 
-_VERSION = 2  # of what a checkpoint holds
+_VERSION = 3  # of what a checkpoint holds, and of the numbers it goes on with
 # A checkpoint fits a run that has these settings in common with it.
 _FIT = (*gan.STATE_FIELDS, "dataset", "split_seed", "tick_kimg", "fid_samples", "evaluation_seed")
 
