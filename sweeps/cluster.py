@@ -89,6 +89,8 @@ def cluster(interrupt: Interrupt) -> Iterator[Cluster]:
     logging.getLogger("ray").setLevel(logging.ERROR)
     # It saves a state that is never read back, in a thread that may come upon a file just renamed.
     logging.getLogger("ray.tune.execution.experiment_state").setLevel(logging.CRITICAL)
+    # It lists what failed and was tried again as if it were lost.
+    logging.getLogger("ray.tune.tune").setLevel(logging.CRITICAL)
     with _started(interrupt) if address in ("", "local") else _joined(address, interrupt):
         alive = [node for node in ray.nodes() if node["Alive"]]
         if len(alive) > 1:

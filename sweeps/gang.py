@@ -54,7 +54,7 @@ class Member:
         """Become what `gang` says. `prepared` holds the reference: only who trains has use for the value."""
         with in_one_line(UserError):
             if resources["strategy"] == "parameter_server" and gang.role != "chief":
-                strategies.serve(gang)
+                strategies.serve(gang, cpus=resources["cpus"], gpus=resources["gpus"])
                 return
             module = importlib.import_module(trainer)
             self._trainer = module.Trainer(ray.get(prepared[0]), **resources, gang=gang)

@@ -128,10 +128,16 @@ def split_devices(gpus: float) -> dict[str, str]:
     return {"generator": f"{kind}:0", "critic": f"{kind}:1"}
 
 
-def serve(gang: Gang) -> None:
-    """Make this process the server that `gang` says it is, a worker or ps of `parameter_server`."""
+def serve(gang: Gang, *, cpus: int, gpus: float) -> None:
+    """Make this process the server that `gang` says it is, a worker or ps of `parameter_server`.
+
+    Its CPUs and GPUs limit what it takes.
+    """
     import tensorflow as tf
 
+    use_threads(intra_op=max(1, cpus), inter_op=max(2, cpus))
+    if gpus:
+        _grow_memory(tf.config.list_physical_devices("GPU"))
     cluster = tf.train.ClusterSpec(gang.addresses)
     _servers.append(tf.distribute.Server(cluster, job_name=gang.role, task_index=gang.index, protocol="grpc"))
 

@@ -60,6 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _train(run: Run, options: argparse.Namespace) -> int:
     if lack := missing(options.strategy):
         raise UserError(f"--{lack}")
+    if options.placement == "split" and options.strategy not in ("auto", "one_device"):
+        raise UserError(f"--placement: must be together under --strategy {options.strategy}, got split.")
     _ignore_tf_config()
     print("importing TensorFlow ...", flush=True)
     _import_tensorflow()
@@ -168,6 +170,8 @@ def _devices(options: argparse.Namespace) -> dict[str, Any]:
     import tensorflow as tf
 
     gpus = len(tf.config.list_physical_devices("GPU"))
+    if options.placement == "split" and gpus == 1:
+        raise UserError("--placement: must be together on a machine with 1 GPU, got split.")
     if options.replicas and gpus and options.replicas > gpus:
         raise UserError(
             f"--replicas: must be at most the {gpus} GPUs of this machine, got {options.replicas}."

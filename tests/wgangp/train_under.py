@@ -29,7 +29,7 @@ def main(order: dict[str, Any]) -> None:
     gang = strategies.Gang(**order["gang"]) if order["gang"] else None
     if order["serve"]:
         assert gang is not None
-        strategies.serve(gang)
+        strategies.serve(gang, cpus=1, gpus=0)
         time.sleep(3600)  # until it is killed
     if order["devices"] == 1:
         strategies.use_threads(intra_op=1, inter_op=1)
