@@ -44,6 +44,7 @@ from PIL import Image
 from tests.scripted_gang import Others
 from wgangp.checkpoints import CheckpointError
 from wgangp.config import TrainConfig
+from wgangp.progress import Progress
 from wgangp.strategies import Gang
 
 with io.BytesIO() as _buffer:
@@ -55,16 +56,6 @@ with io.BytesIO() as _buffer:
 class Prepared:
     cache: Path
     facts: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Progress:
-    tick: int
-    images_seen: int
-    metrics: dict[str, float]
-    samples: bytes
-    outcome: str | None
-    reason: str
 
 
 class Trainer:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.real_sweep import Sweep
@@ -32,6 +33,17 @@ class ScriptedSweep(Sweep):
         """What the trainer is to do: seconds of each tick, faults by gp_weight, and `other` orders."""
         orders = {"seconds": seconds, "faults": faults or {}} | other
         (self.cache / "script.json").write_text(json.dumps(orders))
+
+    def run_short_of_memory(self) -> int:
+        """Have Ray end workers before all that is free now is taken; as many megabytes as are too many."""
+        memory = psutil.virtual_memory()
+        room = min(5e9, 0.4 * memory.available)
+        used = memory.total - memory.available
+        self.environment |= {
+            "RAY_memory_monitor_refresh_ms": "100",
+            "RAY_memory_usage_threshold": f"{(used + room) / memory.total:.3f}",
+        }
+        return int(1.5 * room / 1e6)
 
     def fired(self) -> list[str]:
         """Faults that happened, as `<gp_weight>-<tick>-<do>-<count>`."""

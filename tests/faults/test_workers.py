@@ -102,14 +102,7 @@ def test_a_start_that_breaks_is_a_fault_like_any_other(sweep: Any, space: str) -
 
 
 def test_a_worker_that_eats_the_memory_is_ended_by_ray_and_its_trial_goes_on(sweep: Any, space: str) -> None:
-    memory = psutil.virtual_memory()
-    room = min(5e9, 0.4 * memory.available)
-    used = memory.total - memory.available
-    sweep.environment |= {
-        "RAY_memory_monitor_refresh_ms": "100",
-        "RAY_memory_usage_threshold": f"{(used + room) / memory.total:.3f}",
-    }
-    order = {"tick": 2, "do": "allocate", "megabytes": int(1.5 * room / 1e6), "times": 1}
+    order = {"tick": 2, "do": "allocate", "megabytes": sweep.run_short_of_memory(), "times": 1}
     sweep.script(faults={1: [order]}, seconds=0.3)
     assert sweep.run("--space", space) == 0, sweep.output
 

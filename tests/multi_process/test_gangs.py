@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.multi_process.processes import alive, controllers, member, members, of_sweep, titled, until
@@ -75,22 +74,9 @@ def test_a_member_that_raises_ends_its_gang_with_its_words(sweep: Any, space: st
     sweep.assert_everything_agrees()
 
 
-def test_a_member_that_eats_the_memory_is_named(sweep: Any, space: str) -> None:
-    memory = psutil.virtual_memory()
-    room = min(5e9, 0.4 * memory.available)
-    used = memory.total - memory.available
-    sweep.environment |= {
-        "RAY_memory_monitor_refresh_ms": "100",
-        "RAY_memory_usage_threshold": f"{(used + room) / memory.total:.3f}",
-    }
-    order = {
-        "tick": 2,
-        "do": "allocate",
-        "megabytes": int(1.5 * room / 1e6),
-        "member": "worker 1",
-        "times": 1,
-    }
-    sweep.script(faults={1: [order]})
+def test_a_member_that_eats_the_memory_costs_its_trial_an_attempt(sweep: Any, space: str) -> None:
+    order = {"tick": 2, "do": "allocate", "megabytes": sweep.run_short_of_memory(), "times": 1}
+    sweep.script(faults={1: [{**order, "member": "worker 1"}]})
     assert sweep.run("--space", space, *TWO) == 0, sweep.output
 
     assert sweep.fired() == ["1-2-allocate-1"]
