@@ -223,6 +223,16 @@ def test_gradients_rounded_on_the_wire_are_off_by_less_than_a_part_in_a_hundred(
 
 
 @pytest.mark.multi_process
+def test_a_single_worker_of_a_parameter_server_has_no_stale_gradients(
+    under: Runner, order: Callable
+) -> None:
+    short = {**ADAM, "budget_kimg": 0.64}
+    found = under.alone(order("one", short))
+    found |= under.asynchronously(order("served", short, strategy="parameter_server"), workers=1)
+    assert_same(found["one"], found["served"], within=1e-10)
+
+
+@pytest.mark.multi_process
 @pytest.mark.parametrize("penalty", ["two_sided", "clip"])
 def test_parameter_servers_train_every_step_once(under: Runner, order: Callable, penalty: str) -> None:
     """No numbers to compare with: gradients are stale. All steps are made, all weights move, FID falls."""
