@@ -7,6 +7,7 @@ alone waits for the others for ever, inside TensorFlow; so the first that fails 
 import contextlib
 import importlib
 import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 
 _DISAGREE_SECONDS = 30  # all members read the same checkpoint: they find it damaged at about the same time
+_PULSE_SECONDS = 40  # a process that is stopped, or swapped out, does not answer
 _BLAME_SECONDS = 2  # within which a death shows that made another member fail
 _END_SECONDS = 10
 
@@ -42,13 +44,18 @@ class Member:
         self._port.bind(("", 0))
         self._trainer: Any = None
 
+    @ray.method(concurrency_group="pulse")
+    def pulse(self) -> None:
+        """Returns at once, whatever the member is doing."""
+
     @ray.method(concurrency_group="watch")
     def stay(self) -> None:
         """Never returns: whoever waits for it is told when the process ends."""
         threading.Event().wait()
 
-    def address(self) -> str:
-        return f"127.0.0.1:{self._port.getsockname()[1]}"
+    def address(self) -> tuple[str, int]:
+        """Where TensorFlow is to find it, and its process."""
+        return f"127.0.0.1:{self._port.getsockname()[1]}", os.getpid()
 
     def join(self, gang: strategies.Gang, trainer: str, prepared: list[Any], resources: dict) -> None:
         """Become what `gang` says. `prepared` holds the reference: only who trains has use for the value."""
@@ -97,19 +104,21 @@ class GangTrainer:
         self._members: list[Any] = []
         self._names: list[str] = []
         self._watches: list[Any] = []
+        self._pids: list[int] = []
         places = [(role, index) for role, count in self._roles.items() for index in range(count)]
         with self._or_end():
             for role, index in places:
                 has = self._resources if role == "worker" else {"cpus": 0, "gpus": 0}
-                actor: Any = ray.remote(concurrency_groups={"watch": 1})(Member)  # type: ignore[call-overload]
+                actor: Any = ray.remote(concurrency_groups={"watch": 1, "pulse": 1})(Member)  # type: ignore[call-overload]
                 self._members.append(actor.options(num_cpus=has["cpus"], num_gpus=has["gpus"]).remote())
                 of = f" {index + 1} of {self._roles[role]}" if self._roles[role] > 1 else ""
                 self._names.append(WORDS.get(role, role) + of)
             self._watches = [member.stay.remote() for member in self._members]
             found = self._wait([member.address.remote() for member in self._members])
             addresses: dict[str, list[str]] = {role: [] for role in self._roles}
-            for (role, _), address in zip(places, found, strict=True):
+            for (role, _), (address, pid) in zip(places, found, strict=True):
                 addresses[role].append(address)
+                self._pids.append(pid)
             given = self._module, [self._prepared], self._resources
             gangs = [strategies.Gang(addresses, role, index) for role, index in places]
             self._wait(
@@ -154,8 +163,12 @@ class GangTrainer:
         for member in self._members:
             ray.kill(member)
         if self._watches:
-            ray.wait(self._watches, num_returns=len(self._watches), timeout=_END_SECONDS)
-        self._members, self._watches = [], []
+            _, left = ray.wait(self._watches, num_returns=len(self._watches), timeout=_END_SECONDS)
+            # Ray asks a process to end itself, which one that is stopped does not.
+            for pid in self._pids if left else []:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self._members, self._watches, self._pids = [], [], []
 
     def _replace_if_one_died_idle(self) -> None:
         """A member that dies between two trials is no fault of the next."""
@@ -195,10 +208,13 @@ class GangTrainer:
         results: dict[Any, Any] = {}
         damaged: CheckpointError | None = None
         while waiting := [call for call in calls if call not in results]:
-            limit = _DISAGREE_SECONDS if damaged else None
+            limit = _DISAGREE_SECONDS if damaged else _PULSE_SECONDS / 2
             done, _ = ray.wait([*waiting, *self._watches], timeout=limit)
-            if not done:
+            if not done and damaged:
                 raise TrialFailed(f"{damaged}, but not all members of the gang find it so")
+            if not done:
+                self._blame_the_silent()
+                continue
             try:
                 results[done[0]] = ray.get(done[0])
             except ray.exceptions.RayTaskError as error:
@@ -219,6 +235,14 @@ class GangTrainer:
                 raise damaged
             raise TrialFailed(f"{damaged}, but not all members of the gang find it so")
         return found
+
+    def _blame_the_silent(self) -> None:
+        """Raise for a member that lives and does not answer: the others would wait for it for ever."""
+        pulses = [member.pulse.remote() for member in self._members]
+        _, silent = ray.wait(pulses, num_returns=len(pulses), timeout=_PULSE_SECONDS / 2)
+        if silent:
+            name = self._names[pulses.index(silent[0])]
+            raise TrialFailed(f"{name}: the process has not answered for {_PULSE_SECONDS / 2:.0f} s")
 
     def _blame_the_dead(self) -> None:
         """What a member says that lost another is no reason: raise for the one that died, if one did."""

@@ -5,6 +5,7 @@
 
 import itertools
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from sweeps.resources import Resources
 from sweeps.search import Searched, Section, Value
 from wgangp.config import Seed, TrainConfig, misfits
 from wgangp.settings_file import SettingsFile
-from wgangp.wording import show
+from wgangp.wording import Key, show
 
 
 class Objective(Section):
@@ -140,6 +141,13 @@ class Space:
 
     def problems_when_prepared(self, *, train_images: int, cpus: float, gpus: float) -> list[str]:
         """Second gate: what does not fit the data (a number of images) or the cluster (its CPUs and GPUs)."""
+        problems = self.misfits(train_images=train_images)
+        for key, sentence in self.resources.problems(cpus=cpus, gpus=gpus):
+            problems.append(self.source.problem(key, sentence))
+        return problems
+
+    def misfits(self, *, train_images: int = sys.maxsize) -> list[str]:
+        """What settings of training do not go with each other and the replicas of a trial."""
         problems = []
         for size, steps in itertools.product(
             self._possible("batch_size"), self._possible("accumulation_steps")
@@ -153,10 +161,10 @@ class Space:
                 asynchronous=self.resources.strategy == "parameter_server",
                 train_images=train_images,
             ):
-                section = "search" if clash.fields[0] in self.search else "train"
-                problems.append(self.source.problem((section, clash.fields[0]), str(clash)))
-        for key, sentence in self.resources.problems(cpus=cpus, gpus=gpus):
-            problems.append(self.source.problem(key, sentence))
+                causes: list[Key] = [
+                    ("search" if field in self.search else "train", field) for field in clash.fields
+                ]
+                problems.append(self.source.problem(causes[0], str(clash), causes=causes))
         return list(dict.fromkeys(problems))
 
     def _possible(self, field: str) -> list[int]:

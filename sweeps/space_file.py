@@ -103,7 +103,10 @@ def check(file: SettingsFile, *, default_name: str) -> Space:
         problems.append(file.problem(("sweep", "trials"), sentence, causes=causes))
     if problems:
         raise UserError(*problems)
-    return Space(name=name, search=search, enqueue=baselines, train=train, source=file, **parts)
+    space = Space(name=name, search=search, enqueue=baselines, train=train, source=file, **parts)
+    if problems := space.misfits():
+        raise UserError(*problems)
+    return space
 
 
 def _mapping(file: SettingsFile, key: str, problems: list[str]) -> dict[str, Any]:
@@ -212,7 +215,7 @@ def _check_between(
 def _largest(file: SettingsFile, search: dict[str, Searched]) -> dict[str, Any]:
     """The largest possible value of each setting that a rule is about, but for those that are wrong."""
     train, largest = _written(file, "train"), {}
-    for field in ("n_critic", "batch_size", "tick_kimg", "budget_kimg"):
+    for field in ("n_critic", "batch_size", "tick_kimg", "budget_kimg", "run_eagerly", "jit_compile"):
         if field in search:
             values = search[field].ends()
         elif field in _written(file, "search"):

@@ -129,6 +129,9 @@ def clashes(settings: Mapping[str, Any]) -> list[Clash]:
                 f" = {n_critic * batch_size / 1000:g} kimg, got {tick:g}; raise it or lower one of the two"
             )
             found.append(Clash(message, fields=("tick_kimg", "n_critic", "batch_size")))
+    if settings.get("run_eagerly") and settings.get("jit_compile"):
+        message = "run_eagerly and jit_compile must not both be true: run by operations, nothing is compiled"
+        found.append(Clash(message, fields=("run_eagerly", "jit_compile")))
     if {"budget_kimg", "tick_kimg"} <= settings.keys():
         budget, tick = settings["budget_kimg"], settings["tick_kimg"]
         if not is_multiple(budget, tick):
@@ -161,17 +164,22 @@ def misfits(
     found = []
     parts = replicas * accumulation_steps
     if batch_size % parts:
-        over = f" and {accumulation_steps} accumulation_steps" if accumulation_steps > 1 else ""
-        message = f"must divide by the {replicas} replicas{over} of a trial, got {batch_size}"
+        each = f"the {replicas} replicas of a trial"
+        if accumulation_steps > 1:
+            each = f"replicas x accumulation_steps = {replicas} x {accumulation_steps} = {parts}"
+        message = f"batch_size must be divisible by {each}, got {batch_size}"
         found.append(Clash(message, fields=("batch_size", "accumulation_steps")))
     if batch_size > train_images:
-        message = f"must be at most the {train_images} training images, got {batch_size}; use a smaller batch"
+        message = (
+            f"batch_size must be at most the {train_images} training images, got {batch_size};"
+            " use a smaller batch"
+        )
         found.append(Clash(message, fields=("batch_size",)))
     if jit_compile and replicas > 1:
-        found.append(Clash(f"must be false with {replicas} replicas, got true", fields=("jit_compile",)))
+        found.append(Clash(f"jit_compile must be false with {replicas} replicas", fields=("jit_compile",)))
     for field, value in (("run_eagerly", run_eagerly), ("jit_compile", jit_compile)):
         if value and asynchronous:
-            found.append(Clash("must be false under parameter_server, got true", fields=(field,)))
+            found.append(Clash(f"{field} must be false under parameter_server", fields=(field,)))
     return found
 
 

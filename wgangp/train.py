@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         if run and run.checkpoints():
-            again = [sys.executable, "-m", "wgangp.train", "--resume", str(run.folder)]
+            again = [sys.executable, "-m", "wgangp.train", "--resume", str(run.folder), *_where(options)]
             print(f"Go on: cd {shlex.quote(str(ROOT))} && {shlex.join(again)}", file=sys.stderr)
         return 130
 
@@ -62,6 +62,8 @@ def _train(run: Run, options: argparse.Namespace) -> int:
         raise UserError(f"--{lack}")
     if options.placement == "split" and options.strategy not in ("auto", "one_device"):
         raise UserError(f"--placement: must be together under --strategy {options.strategy}, got split.")
+    if options.replicas is not None:
+        _check_replicas(options)
     _ignore_tf_config()
     print("importing TensorFlow ...", flush=True)
     _import_tensorflow()
@@ -84,7 +86,7 @@ def _train(run: Run, options: argparse.Namespace) -> int:
         except training.CheckpointError as error:
             print(f"warning: {error}; trying the one before", file=sys.stderr)
     run.forget_after(trainer.tick)
-    print(f"{run.folder}", flush=True)
+    print(f"{run.folder}, {trainer.layout}", flush=True)
     outcome = "complete" if trainer.tick >= run.config.ticks else None
     while outcome is None:
         progress = trainer.advance()
@@ -95,6 +97,17 @@ def _train(run: Run, options: argparse.Namespace) -> int:
             print(f"diverged: {progress.reason}", file=sys.stderr)
     print(f"{outcome}; samples: {run.folder / 'samples.png'}")
     return 0 if outcome == "complete" else 1
+
+
+def _check_replicas(options: argparse.Namespace) -> None:
+    """Several replicas are mirrored ones, which `auto` then means."""
+    if options.replicas < 1:
+        raise UserError(f"--replicas: must be at least 1, got {options.replicas}.")
+    one = "--placement split" if options.placement == "split" else f"--strategy {options.strategy}"
+    if options.replicas > 1 and (options.placement == "split" or options.strategy in ("one_device", "tpu")):
+        raise UserError(f"--replicas: goes with --strategy mirrored, not with {one}; leave it out.")
+    if options.replicas > 1:
+        options.strategy = "mirrored"
 
 
 def _prepare(run: Run, cache: Path) -> "Prepared":
@@ -180,6 +193,17 @@ def _devices(options: argparse.Namespace) -> dict[str, Any]:
         "cpus": (0 if gpus else options.replicas) or os.cpu_count() or 1,
         "gpus": min(gpus, options.replicas or gpus),
     }
+
+
+def _where(options: argparse.Namespace) -> list[str]:
+    """The options that say what to train on, as they were given."""
+    given = {"strategy": "auto", "placement": "together", "replicas": None}
+    return [
+        word
+        for name, default in given.items()
+        if (value := getattr(options, name)) != default
+        for word in (f"--{name}", str(value))
+    ]
 
 
 def _say(line: str) -> None:

@@ -75,6 +75,13 @@ class Trainer:
         self._compiled: OrderedDict[tuple, gan.WganGp] = OrderedDict()
         self.tick = 0
 
+    @property
+    def layout(self) -> str:
+        """What it trains on, for a person."""
+        apart = ", generator and critic apart" if self._devices else ""
+        kind = type(self._strategy).__name__.removesuffix("Strategy") if not apart else "One device"
+        return f"{kind}, {self._strategy.num_replicas_in_sync} replica(s){apart}"
+
     def start(self, config: TrainConfig) -> None:
         """Begin a run: new weights from its `init_seed`, tick 0, ready to train.
 
@@ -183,7 +190,7 @@ class Trainer:
                 )
         asynchronous = isinstance(self._strategy, tf.distribute.ParameterServerStrategy)
         problems += [
-            f"{clash.fields[0]}: {clash}."
+            f"{clash}."
             for clash in misfits(
                 batch_size=config.batch_size,
                 accumulation_steps=config.accumulation_steps,

@@ -1,6 +1,7 @@
 """Gangs of a scripted trainer, whose members wait for each other as TensorFlow's do: for ever."""
 
 import os
+import re
 import signal
 import time
 from collections import Counter
@@ -61,6 +62,28 @@ def test_a_member_killed_in_a_tick_ends_its_gang_at_once_and_the_trial_goes_on_w
     assert attempts == {"t001": 1, "t002": 2, "t003": 1}
     sweep.assert_everything_agrees()
     sweep.assert_nothing_is_open(trials=3)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "parameter_server"])
+def test_a_member_that_does_not_answer_is_ended_with_its_gang(sweep: Any, space: str, strategy: str) -> None:
+    """Stopped, as one that is swapped out: it neither dies nor goes on."""
+    leads = {"auto": "worker 0", "parameter_server": "chief 0"}[strategy]
+    sweep.script(faults={1: [{"tick": 2, "do": "hang", "seconds": 300, "member": leads, "times": 1}]})
+    process = sweep.start("--space", space, *TWO, "--set", f"resources.strategy={strategy}")
+    until(lambda: sweep.fired() == ["1-2-hang-1"])
+    gang = members(sweep)
+    leader = member(sweep, 1, leads)
+    next(one for one in gang if one.pid != leader.pid).suspend()
+    seconds = until(lambda: not alive(gang), seconds=60)
+    print(f"{seconds:.1f} s until the gang was gone")
+    sweep.output, _ = process.communicate(timeout=PATIENCE)
+
+    assert process.returncode == 0, sweep.output
+    said = (
+        r"t001: attempt 1 ended: (worker . of 2|parameter server): the process has not answered for 20 s; it"
+    )
+    assert re.search(said, sweep.output), sweep.output
+    sweep.assert_everything_agrees()
 
 
 @pytest.mark.parametrize("which", ["worker 0", "worker 1"])

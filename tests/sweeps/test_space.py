@@ -75,60 +75,43 @@ def test_replicas_follow_from_strategy_and_devices(
         ([], {}, []),
         (["train.batch_size=1000"], {}, []),
         (
-            ["resources.strategy=mirrored", "resources.cpus=3", "train.batch_size=64"],
-            {},
-            ["train.batch_size: must divide by the 3 replicas of a trial, got 64"],
-        ),
-        (
             ["train.batch_size=1001"],
             {},
-            ["train.batch_size: must be at most the 1000 training images, got 1001; use a smaller batch"],
-        ),
-        (
             [
-                "resources.strategy=mirrored",
-                "resources.cpus=2",
-                "search.batch_size={type: int, low: 32, high: 64}",
+                "train.batch_size: batch_size must be at most the 1000 training images, got 1001;"
+                " use a smaller batch"
             ],
-            {},
-            ["search.batch_size: must divide by the 2 replicas of a trial, got 33"],
         ),
         (
             ["search.batch_size={type: categorical, choices: [64, 1024, 2048]}"],
             {},
             [
-                "search.batch_size: must be at most the 1000 training images,"
+                "search.batch_size: batch_size must be at most the 1000 training images,"
                 f" got {size}; use a smaller batch"
                 for size in (1024, 2048)
             ],
         ),
         (["resources.cpus=4"], {"cpus": 4}, []),
         (
-            ["resources.cpus=4", "resources.gpus=2", "train.batch_size=1001"],
+            ["resources.cpus=4", "resources.gpus=2", "train.batch_size=1002"],
             {"cpus": 2, "gpus": 1},
             [
-                "train.batch_size: must divide by the 2 replicas of a trial, got 1001",
-                "train.batch_size: must be at most the 1000 training images, got 1001; use a smaller batch",
+                "train.batch_size: batch_size must be at most the 1000 training images, got 1002;"
+                " use a smaller batch",
                 "resources.cpus: must be at most the 2 CPUs of this cluster, got 4",
                 "resources.gpus: must be at most the 1 GPUs of this cluster, got 2",
             ],
         ),
         (["resources.workers=2", "resources.cpus=2"], {"cpus": 4}, []),
         (
-            ["resources.workers=2", "resources.cpus=2", "resources.gpus=1", "train.batch_size=63"],
+            ["resources.workers=2", "resources.cpus=2", "resources.gpus=1"],
             {"cpus": 3, "gpus": 1},
             [
-                "train.batch_size: must divide by the 2 replicas of a trial, got 63",
                 "resources.cpus: must be at most the 3 CPUs of this cluster for all workers together,"
                 " got cpus x workers = 2 x 2 = 4",
                 "resources.gpus: must be at most the 1 GPUs of this cluster for all workers together,"
                 " got gpus x workers = 1 x 2 = 2",
             ],
-        ),
-        (
-            ["resources.workers=2", "train.accumulation_steps=3", "train.batch_size=64"],
-            {},
-            ["train.batch_size: must divide by the 2 replicas and 3 accumulation_steps of a trial, got 64"],
         ),
         (
             ["resources.gpus=0.5"],
@@ -157,3 +140,49 @@ def test_a_batch_size_that_does_not_fit_is_said_once(make_space: Callable[..., S
 def test_a_space_without_search_is_none(make_space: Callable[..., Space]) -> None:
     with pytest.raises(UserError, match="must name at least one setting to search"):
         make_space("search={}")
+
+
+TWO = ["resources.strategy=mirrored", "resources.cpus=2"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (
+            ["resources.strategy=mirrored", "resources.cpus=3", "train.batch_size=64"],
+            ["train.batch_size: batch_size must be divisible by the 3 replicas of a trial, got 64"],
+        ),
+        (
+            [*TWO, "search.batch_size={type: int, low: 32, high: 64}"],
+            ["search.batch_size: batch_size must be divisible by the 2 replicas of a trial, got 33"],
+        ),
+        (
+            ["resources.workers=2", "train.batch_size=64", "train.accumulation_steps=3"],
+            [
+                "train.batch_size: batch_size must be divisible by replicas x accumulation_steps = 2 x 3 = 6,"
+                " got 64"
+            ],
+        ),
+        ([*TWO, "train.jit_compile=true"], ["train.jit_compile: jit_compile must be false with 2 replicas"]),
+        (
+            ["resources.strategy=parameter_server", "train.run_eagerly=true"],
+            ["train.run_eagerly: run_eagerly must be false under parameter_server"],
+        ),
+        (
+            ["train.run_eagerly=true", "train.jit_compile=true"],
+            [
+                "train: run_eagerly and jit_compile must not both be true:"
+                " run by operations, nothing is compiled"
+            ],
+        ),
+    ],
+)
+def test_what_does_not_go_with_the_replicas_is_said_with_the_text(
+    make_space: Callable[..., Space], overrides: list[str], said: list[str]
+) -> None:
+    with pytest.raises(UserError) as caught:
+        make_space(*LONG_TICKS, *overrides)
+
+    assert len(caught.value.problems) == len(said)
+    for problem, sentence in zip(caught.value.problems, said, strict=True):
+        assert problem.startswith("--set ") and problem.endswith(f": {sentence}")

@@ -223,9 +223,7 @@ def test_gradients_rounded_on_the_wire_are_off_by_less_than_a_part_in_a_hundred(
 
 
 @pytest.mark.multi_process
-def test_a_single_worker_of_a_parameter_server_has_no_stale_gradients(
-    under: Runner, order: Callable
-) -> None:
+def test_a_single_worker_of_a_parameter_server_has_no_stale_gradients(under: Runner, order: Callable) -> None:
     short = {**ADAM, "budget_kimg": 0.64}
     found = under.alone(order("one", short))
     found |= under.asynchronously(order("served", short, strategy="parameter_server"), workers=1)

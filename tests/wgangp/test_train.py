@@ -42,6 +42,15 @@ def train(out: Path, cache: Path, *arguments: str) -> subprocess.CompletedProces
             ["--strategy", "mirrored", "--placement", "split"],
             "--placement: must be together under --strategy mirrored, got split.",
         ),
+        (["--replicas", "-2"], "--replicas: must be at least 1, got -2."),
+        (
+            ["--strategy", "one_device", "--replicas", "2"],
+            "--replicas: goes with --strategy mirrored, not with --strategy one_device; leave it out.",
+        ),
+        (
+            ["--placement", "split", "--replicas", "2"],
+            "--replicas: goes with --strategy mirrored, not with --placement split; leave it out.",
+        ),
         (
             ["--set", "precision=float16"],
             "--set precision=float16: precision: must not be float16: its range is too small for the gradient"

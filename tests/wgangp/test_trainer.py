@@ -257,7 +257,7 @@ def test_settings_that_do_not_go_with_the_data_are_refused_all_at_once(
 
     assert caught.value.problems == (
         "split_seed: must be what was prepared, 0, got 1.",
-        "batch_size: must be at most the 1618 training images, got 2000; use a smaller batch.",
+        "batch_size must be at most the 1618 training images, got 2000; use a smaller batch.",
     )
 
 
@@ -266,7 +266,7 @@ def test_a_batch_that_replicas_cannot_share_is_refused(
 ) -> None:
     monkeypatch.setattr(trainer, "_strategy", SimpleNamespace(num_replicas_in_sync=3))
 
-    with pytest.raises(UserError, match="batch_size: must divide by the 3 replicas of a trial, got 32"):
+    with pytest.raises(UserError, match="batch_size must be divisible by the 3 replicas of a trial, got 32"):
         trainer.start(settings())
 
 
