@@ -158,7 +158,7 @@ def _look(folder: SweepFolder, trials: int | None) -> tuple[Space, history.Histo
     known = history.read(folder, space)
     if known.space is not None:
         space_file.check_unchanged(space, known.space)
-    if not known.records and any(folder.trials.glob("*/t*")):
+    if not known.records and any(folder.trials.glob("*/t[0-9]*")):
         raise UserError(
             f"{folder.name}: has trials, but no study of them: study.log or id is gone or empty."
             " Put back a copy of it, or start a new sweep."
