@@ -100,6 +100,7 @@ def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path 
             f" images, {facts['image_size']}; {facts['features']} accuracy {facts['features_accuracy']:.3f}"
         )
         capacity = there.capacity(space.resources, most=space.sweep.max_concurrent)
+        facts["trained_on"] = str(space.resources)
         yield Ready(there, capacity, preparation, prepared, facts, trainer, interrupt)
 
 

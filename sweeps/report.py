@@ -185,6 +185,7 @@ def _measured(facts: dict[str, Any]) -> list[str]:
         f" {facts['features_accuracy']:.3f}; the score of a trial is its best so far.",
         f"- Data: {facts['dataset']}, {facts['image_size']}, {facts['train_images']} training and"
         f" {facts['heldout_images']} held-out images (sha256 {data}).",
+        f"- Each trial: {facts['trained_on']}.",
     ]
 
 
