@@ -163,7 +163,8 @@ def test_no_member_outlives_what_it_works_for(sweep: Any, space: str, end: str) 
 
 def test_more_than_the_machine_has_is_refused_before_anything_is_made(sweep: Any, space: str) -> None:
     there = os.cpu_count()
-    assert sweep.run("--space", space, "--set", f"resources.workers={there + 1}") == 2
+    more = (f"resources.workers={there + 1}", f"train.batch_size={8 * (there + 1)}")
+    assert sweep.run("--space", space, "--set", more[0], "--set", more[1]) == 2
 
     (*_, line) = sweep.output.splitlines()
     assert f"resources.cpus: must be at most the {there} CPUs of this cluster" in line
@@ -206,6 +207,7 @@ def test_one_gang_fails_while_another_trains_on(
 def test_no_member_stays_on_a_cluster_that_goes_on(
     sweep: Any, two_gangs: Any, four_cpus: RunningCluster, stop: signal.Signals
 ) -> None:
+    until(lambda: {tick["gp_weight"] for tick in sweep.ticks()} >= {1, 2})
     gangs = titled("ray::Member", four_cpus.head.children(recursive=True))
     assert len(gangs) == 4
     two_gangs.send_signal(stop)
