@@ -97,8 +97,9 @@ def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path 
             raise UserError(*problems)
         view.print(
             f"  {facts['dataset']}: {facts['train_images']} training and {facts['heldout_images']} held-out"
-            f" images, {facts['image_size']}; {facts['features']} accuracy {facts['features_accuracy']:.3f}"
+            f" images, {facts['image_size']}"
         )
+        view.print(f"  scored in {facts['scored_in']}")
         capacity = there.capacity(space.resources, most=space.sweep.max_concurrent)
         facts["trained_on"] = str(space.resources)
         yield Ready(there, capacity, preparation, prepared, facts, trainer, interrupt)

@@ -179,10 +179,9 @@ def write_best(folder: SweepFolder, best: TrialRecord, config: TrainConfig, *, f
 
 
 def _measured(facts: dict[str, Any]) -> list[str]:
-    features, data = str(facts["features_sha256"])[:16], str(facts["data_sha256"])[:16]
+    data = str(facts["data_sha256"])[:16]
     return [
-        f"- FID of {facts['features']} features (sha256 {features}), whose accuracy on held-out images is"
-        f" {facts['features_accuracy']:.3f}; the score of a trial is its best so far.",
+        f"- FID in {facts['scored_in']}; the score of a trial is its best so far.",
         f"- Data: {facts['dataset']}, {facts['image_size']}, {facts['train_images']} training and"
         f" {facts['heldout_images']} held-out images (sha256 {data}).",
         f"- Each trial: {facts['trained_on']}.",

@@ -72,6 +72,11 @@ SECTIONS: dict[str, Any] = {
     "resources": Resources,
     "study": Study,
 }
+CLASHING = (
+    *("n_critic", "batch_size", "tick_kimg", "budget_kimg"),
+    *("run_eagerly", "jit_compile", "features", "inception"),
+)
+"""The fields that `clashes` is about."""
 KEYS = ["name", "objective", "search", "enqueue", "train", "sampler", "pruner", "sweep", "resources", "study"]
 
 
@@ -170,7 +175,7 @@ def _outside_field(file: SettingsFile, field: str, searched: Searched) -> list[s
 
 
 def _train(file: SettingsFile, problems: list[str]) -> dict[str, Value]:
-    train, asked = _mapping(file, "train", problems), _written(file, "search")
+    train, asked = dict(_mapping(file, "train", problems)), _written(file, "search")
     for field in train:
         if field in asked:
             causes: list[Key] = [("train", field), ("search", field)]
@@ -182,6 +187,11 @@ def _train(file: SettingsFile, problems: list[str]) -> dict[str, Value]:
     for field in train:
         if field not in TrainConfig.model_fields:
             problems.append(file.problem(("train", field), unknown(field, TrainConfig.model_fields)))
+    if isinstance(train.get("inception"), str):
+        try:
+            train["inception"] = file.named_file(("train", "inception"), train["inception"])
+        except UserError as error:
+            problems += error.problems
     return train
 
 
@@ -215,7 +225,7 @@ def _check_between(
 def _largest(file: SettingsFile, search: dict[str, Searched]) -> dict[str, Any]:
     """The largest possible value of each setting that a rule is about, but for those that are wrong."""
     train, largest = _written(file, "train"), {}
-    for field in ("n_critic", "batch_size", "tick_kimg", "budget_kimg", "run_eagerly", "jit_compile"):
+    for field in CLASHING:
         if field in search:
             values = search[field].ends()
         elif field in _written(file, "search"):

@@ -199,6 +199,7 @@ def prepare(
         "features": "scripted",
         "features_sha256": "0" * 64,
         "features_accuracy": 1.0,
+        "scored_in": "scripted features",
     }
     return Prepared(cache, facts | _script(cache).get("facts", {}))
 

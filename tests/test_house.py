@@ -71,8 +71,12 @@ ORDER = {
         "asynchronous",
         "gan",
         "features",
+        "inception",
+        "frechet",
+        "neighbours",
         "scores",
         "prepared",
+        "evaluation",
         "convergence",
         "pictures",
         "winner",
@@ -111,7 +115,10 @@ TENSORFLOW = {"tensorflow", "keras"}
 # In sweeps only trial.py, which runs in workers, may import these, and only inside functions.
 WORKER_ONLY = {
     f"wgangp.{name}"
-    for name in ("networks", "losses", "optimizers", "update", "gan", "features", "trainer", "train")
+    for name in (
+        *("networks", "losses", "optimizers", "update", "gan"),
+        *("features", "inception", "evaluation", "trainer", "train"),
+    )
 }
 WORKER = "sweeps/trial.py"
 

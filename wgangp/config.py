@@ -5,6 +5,7 @@ parameters and what `best.yaml` holds. This module imports no TensorFlow: the dr
 """
 
 import math
+import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,7 @@ FIXED: JsonDict = {"searchable": False}
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 LearningRate = Annotated[float, Field(gt=0, le=1)]
+Score = Literal["fid", "kid", "precision", "recall", "density", "coverage", "inception_score"]
 
 
 class TrainConfig(BaseModel):
@@ -30,6 +32,12 @@ class TrainConfig(BaseModel):
 
     dataset: Literal["mnist5k", "digits"] = Field(
         "mnist5k", description="images and their classes", json_schema_extra=FIXED
+    )
+    train_images: int | None = Field(
+        None,
+        ge=1,
+        description="to train on, a part of each class; held-out part and reference stay (default: all)",
+        json_schema_extra=FIXED,
     )
     architecture: Literal["dcgan"] = Field("dcgan", description="generator and critic")
     width: int = Field(16, ge=1, le=1024, description="w: channels of the widest picture-sized layer")
@@ -74,8 +82,21 @@ class TrainConfig(BaseModel):
         90, gt=0, le=1e6, description="length of the training, kimg", json_schema_extra=FIXED
     )
     tick_kimg: float = Field(9, gt=0, le=1e6, description="kimg between evaluations", json_schema_extra=FIXED)
+    scores: list[Score] = Field(
+        ["fid", "precision", "recall"], description="of each tick", json_schema_extra=FIXED
+    )
+    features: Literal["classifier", "inception"] = Field(
+        "classifier",
+        description="in which images are compared: of a classifier of the data set, or Inception of 2015",
+        json_schema_extra=FIXED,
+    )
+    inception: str | None = Field(
+        None,
+        description="file of Inception's graph or its archive (default: WGANGP_INCEPTION, else downloaded)",
+        json_schema_extra=FIXED,
+    )
     fid_samples: int = Field(
-        2000, ge=2, le=1_000_000, description="generated images per FID", json_schema_extra=FIXED
+        2000, ge=10, le=1_000_000, description="generated images per evaluation", json_schema_extra=FIXED
     )
 
     seed: Seed = Field(0, description="data order and training noise")
@@ -97,6 +118,13 @@ class TrainConfig(BaseModel):
             )
         return precision
 
+    @field_validator("scores")
+    @classmethod
+    def _with_fid(cls, names: list[str]) -> list[str]:
+        if "fid" not in names or len(set(names)) < len(names):
+            raise ValueError(f"must name fid, which ranks the trials, and each score once, got {names}")
+        return names
+
     @model_validator(mode="after")
     def _sound(self) -> "TrainConfig":
         for clash in clashes(vars(self)):
@@ -109,13 +137,19 @@ class TrainConfig(BaseModel):
         return round(self.budget_kimg / self.tick_kimg)
 
     def resolved(self) -> "TrainConfig":
-        """The same settings with every seed that was left to default written out."""
+        """The same settings with what was left to default or to the environment written out."""
         return self.model_copy(
             update={
+                "inception": self.inception or _inception_of_environment(self.features),
                 "init_seed": self.seed if self.init_seed is None else self.init_seed,
                 "evaluation_seed": self.seed if self.evaluation_seed is None else self.evaluation_seed,
             }
         )
+
+
+def _inception_of_environment(features: str) -> str | None:
+    named = os.environ.get("WGANGP_INCEPTION") if features == "inception" else None
+    return os.path.abspath(os.path.expanduser(named)) if named else None
 
 
 def clashes(settings: Mapping[str, Any]) -> list[Clash]:
@@ -132,6 +166,9 @@ def clashes(settings: Mapping[str, Any]) -> list[Clash]:
     if settings.get("run_eagerly") and settings.get("jit_compile"):
         message = "run_eagerly and jit_compile must not both be true: run by operations, nothing is compiled"
         found.append(Clash(message, fields=("run_eagerly", "jit_compile")))
+    if settings.get("inception") and settings.get("features") == "classifier":
+        message = "inception must be left out with features: classifier; set features: inception to use it"
+        found.append(Clash(message, fields=("inception", "features")))
     if {"budget_kimg", "tick_kimg"} <= settings.keys():
         budget, tick = settings["budget_kimg"], settings["tick_kimg"]
         if not is_multiple(budget, tick):
@@ -198,7 +235,7 @@ def field_error(field: str, value: object) -> str | None:
         TrainConfig(**values)
     except ValidationError as error:
         for entry in error.errors():
-            if entry["loc"] == (field,):
+            if entry["loc"][:1] == (field,):
                 return sentence(entry)
     return None
 

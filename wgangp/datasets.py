@@ -86,3 +86,23 @@ def split(dataset: Dataset, *, seed: int) -> tuple[Dataset, Dataset]:
     parts = (random.permutation(np.flatnonzero(part)) for part in (~heldout, heldout))
     training, rest = (Dataset(dataset.images[rows], dataset.labels[rows]) for rows in parts)
     return training, rest
+
+
+def part(training: Dataset, count: int, *, seed: int) -> Dataset:
+    """`count` of the training images, of each class as nearly its share as whole images allow.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    if count > len(training.images):
+        raise UserError(
+            f"train_images: must be at most the {len(training.images)} training images, got {count}."
+        )
+    # Rank within the class over the size of the class: sorted by it, every first part has the shares right.
+    random = np.random.default_rng(seed)
+    order = np.empty(len(training.labels))
+    for label in np.unique(training.labels):
+        rows = random.permutation(np.flatnonzero(training.labels == label))
+        order[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
+    rows = random.permutation(np.argsort(order, kind="stable")[:count])
+    return Dataset(training.images[rows], training.labels[rows])

@@ -1,6 +1,6 @@
 """Images -> feature vectors, by a small classifier trained on the data set ("LeNet features").
 
-`prepared` trains it once per data set and freezes it; `trainer` runs it on generated images. The numbers a
+`prepared` trains it once per data set and freezes it; `evaluation` runs it on generated images. The numbers a
 distance is made of mean nothing without the network: its name and hash travel with every score.
 """
 
@@ -23,10 +23,10 @@ _DROPOUT = 0.3
 
 
 class Description(NamedTuple):
-    """What the classifier makes of images.
+    """What a feature network makes of images.
 
     Attributes:
-        features: float32 [n, 128], the last hidden layer.
+        features: float32 [n, D]; of the classifier [n, 128], its last hidden layer.
         probabilities: float32 [n, classes].
     """
 

@@ -103,7 +103,7 @@ def from_pixels(images: tf.Tensor, dtype: str) -> tf.Tensor:
 
 def to_pixels(images: np.ndarray) -> np.ndarray:
     """-1..1 -> uint8 0..255, to the nearest; NaN becomes 0."""
-    levels = np.rint((np.asarray(images, np.float64) + 1) * 127.5)
+    levels = np.rint((images + 1) * 127.5)
     return np.nan_to_num(levels).clip(0, 255).astype(np.uint8)
 
 

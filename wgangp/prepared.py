@@ -11,13 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from wgangp import arrays, datasets, features, scores, strategies
+from wgangp import arrays, datasets, features, frechet, inception, scores, strategies
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 
-_VERSION = 2  # part of the cache's file names: raise it when features or reference are made differently
+_REFERENCE_ROWS = 5000  # features kept of the reference, for scores that compare image by image
+_VERSION = 3  # part of the cache's file names: raise it when features or reference are made differently
 _MEND = "Put a copy back; or remove the folder, and they are made anew and must come out the same."
+_GRAPH = "graph"
 _WEIGHT, _REFERENCE = "weight/", "reference/"
+
+
+Facts = dict[str, str | int | float]
 
 
 @dataclass(frozen=True)
@@ -25,19 +30,21 @@ class Features:
     """A frozen feature network.
 
     Attributes:
-        name: which network, e.g. `classifier-mnist5k`.
-        weights: as `features.train` gives them, the classifying layer included.
-        accuracy: share of the held-out images it classifies rightly, 0..1.
+        name: which network, e.g. `classifier-mnist5k`, `inception-2015`.
+        weights: as `features.train` gives them, the classifying layer included; of Inception its `graph`.
+        accuracy: share of the held-out images it classifies rightly, 0..1; None if these are not its classes.
         sha256: over weights and reference.
     """
 
     name: str
     weights: dict[str, np.ndarray]
-    accuracy: float
+    accuracy: float | None
     sha256: str
 
-    def classifier(self, image_shape: tuple[int, int, int]) -> features.Classifier:
+    def network(self, image_shape: tuple[int, int, int]) -> features.Classifier | inception.Inception:
         """The network, ready to run."""
+        if self.accuracy is None:
+            return inception.Inception(self.weights[_GRAPH].tobytes())
         return features.Classifier(self.weights, image_shape=image_shape)
 
 
@@ -46,19 +53,20 @@ class Prepared:
     """Plain arrays and facts, to be handed between processes.
 
     Attributes:
-        images: uint8 [N, H, W, C], the training part.
+        images: uint8 [N, H, W, C], the training part, or so much of it as `train_images` asks for.
         heldout: uint8 [M, H, W, C].
         features: the frozen feature network.
-        reference: of the training part's features.
+        reference: of the features of the whole training part.
         facts: what is printed and recorded: dataset, data_sha256, image_size, train_images, heldout_images,
-            features, features_sha256, features_accuracy, split_seed.
+            reference_images, features, features_sha256, split_seed; scored_in, the features in words; of a
+            classifier features_accuracy, of Inception's graph inception_sha256 and inception_bytes.
     """
 
     images: np.ndarray
     heldout: np.ndarray
     features: Features
     reference: scores.Reference
-    facts: dict[str, str | int | float]
+    facts: Facts
 
 
 def prepare(
@@ -67,63 +75,96 @@ def prepare(
     """Read and split the data; make the feature network and reference, or take them from a folder.
 
     Args:
-        config: read for `dataset` and `split_seed`.
+        config: read for `dataset`, `split_seed`, `train_images`, `features` and `inception`.
         cache: a folder, made if missing. What is damaged there is made again.
         frozen: a folder that `freeze` wrote: its features and reference are taken and no others.
         say: gets one short line for each thing that takes time.
 
     Raises:
-        UserError: no such data set; `frozen` is damaged or belongs to other data.
+        UserError: no such data set, or so many images; Inception's graph cannot be had; `frozen` is damaged
+            or belongs to other data.
     """
     dataset = datasets.load(config.dataset, cache=cache, say=say)
     training, heldout = datasets.split(dataset, seed=config.split_seed)
+    if config.train_images is not None:
+        few = datasets.part(training, config.train_images, seed=config.split_seed)
     data: dict[str, str | int] = {"data_sha256": dataset.sha256, "split_seed": config.split_seed}
     if frozen is not None:
         stored = _thaw(frozen, data)
     else:
-        path = cache / f"features-v{_VERSION}-{dataset.sha256[:16]}-{config.split_seed}.npz"
-        try:
-            stored = arrays.load(path)
-        except arrays.DamagedFile:
-            stored = _make(training, heldout, seed=config.split_seed, say=say)
-            arrays.save(path, stored)
-    return _assemble(config.dataset, training.images, heldout.images, stored, data)
+        graph = None
+        if config.features == "inception":
+            graph = inception.graph_bytes(config.inception, cache=cache, say=say)
+        stored = _cached(dataset, training, heldout, graph, seed=config.split_seed, cache=cache, say=say)
+    images = few.images if config.train_images is not None else training.images
+    return _assemble(config.dataset, images, heldout.images, stored, data)
 
 
 def freeze(prepared: Prepared, folder: Path) -> None:
-    """Write features and reference to `folder`: weights.npz, reference.npz; in features.json the sha256."""
+    """Write features and reference to `folder`: weights.npz, reference.npz; in features.json the facts."""
     stored = _stored(prepared.features.weights, prepared.features.accuracy, prepared.reference)
     arrays.save(folder / "weights.npz", _part(stored, _WEIGHT))
     arrays.save(folder / "reference.npz", _part(stored, _REFERENCE))
-    names = ("dataset", "data_sha256", "split_seed", "features", "features_sha256", "features_accuracy")
-    arrays.write(
-        folder / "features.json", json.dumps({n: prepared.facts[n] for n in names}, indent=2).encode()
-    )
+    arrays.write(folder / "features.json", json.dumps(prepared.facts, indent=2).encode())
+
+
+def _cached(
+    dataset: datasets.Dataset,
+    training: datasets.Dataset,
+    heldout: datasets.Dataset,
+    graph: bytes | None,
+    *,
+    seed: int,
+    cache: Path,
+    say: Callable[[str], None],
+) -> dict[str, np.ndarray]:
+    """Everything that is stored, in one mapping: weights, reference, accuracy."""
+    network = f"inception-{inception.sha256(graph)[:16]}" if graph else "classifier"
+    path = cache / f"features-v{_VERSION}-{network}-{dataset.sha256[:16]}-{seed}.npz"
+    try:
+        return arrays.load(path)
+    except arrays.DamagedFile:
+        stored = _make(training, heldout, graph, seed=seed, say=say)
+    arrays.save(path, stored)
+    return stored
 
 
 def _make(
-    training: datasets.Dataset, heldout: datasets.Dataset, *, seed: int, say: Callable[[str], None]
+    training: datasets.Dataset,
+    heldout: datasets.Dataset,
+    graph: bytes | None,
+    *,
+    seed: int,
+    say: Callable[[str], None],
 ) -> dict[str, np.ndarray]:
-    """Everything that is stored, in one mapping: weights, reference, accuracy."""
     import tensorflow as tf
 
+    accuracy = None
+    network: features.Classifier | inception.Inception
     strategies.use_threads(intra_op=1, inter_op=1)
     with tf.device("CPU:0"):
-        weights = features.train(training.images, training.labels, seed=seed, say=say)
-        classifier = features.Classifier(weights, image_shape=training.images.shape[1:])
-        guesses = classifier.describe(heldout.images).probabilities.argmax(axis=1)
-        accuracy = float((guesses == heldout.labels).mean())
-        reference = scores.reference(classifier.describe(training.images).features)
+        if graph:
+            weights = {_GRAPH: np.frombuffer(graph, np.uint8)}
+            network = inception.Inception(graph)
+        else:
+            weights = features.train(training.images, training.labels, seed=seed, say=say)
+            network = features.Classifier(weights, image_shape=training.images.shape[1:])
+            guesses = network.describe(heldout.images).probabilities.argmax(axis=1)
+            accuracy = float((guesses == heldout.labels).mean())
+        say("describing the training images")
+        described = network.describe(training.images).features
+    reference = scores.Reference(frechet.gaussian(described), described[:_REFERENCE_ROWS])
     return _stored(weights, accuracy, reference)
 
 
 def _stored(
-    weights: dict[str, np.ndarray], accuracy: float, reference: scores.Reference
+    weights: dict[str, np.ndarray], accuracy: float | None, reference: scores.Reference
 ) -> dict[str, np.ndarray]:
+    arrays_of_reference = {**vars(reference.gaussian), "features": reference.features}
     return {
         **{_WEIGHT + name: weight for name, weight in weights.items()},
-        **{_REFERENCE + name: np.asarray(value) for name, value in vars(reference).items()},
-        "accuracy": np.asarray(accuracy),
+        **{_REFERENCE + name: np.asarray(value) for name, value in arrays_of_reference.items()},
+        **({} if accuracy is None else {"accuracy": np.asarray(accuracy)}),
     }
 
 
@@ -142,25 +183,33 @@ def _assemble(
     stored: dict[str, np.ndarray],
     data: dict[str, str | int],
 ) -> Prepared:
-    network = Features(
-        name=f"classifier-{dataset}",
-        weights=_part(stored, _WEIGHT),
-        accuracy=float(stored["accuracy"]),
-        sha256=_sha256(stored),
-    )
-    reference = _part(stored, _REFERENCE)
-    facts: dict[str, str | int | float] = {
+    weights, reference = _part(stored, _WEIGHT), _part(stored, _REFERENCE)
+    sha256, some = _sha256(stored), reference.pop("features")
+    count = int(reference.pop("count"))
+    gaussian = frechet.Gaussian(**reference, count=count)
+    facts: Facts = {
         "dataset": dataset,
         **data,
         "image_size": "x".join(map(str, images.shape[1:])),
         "train_images": len(images),
         "heldout_images": len(heldout),
-        "features": network.name,
-        "features_sha256": network.sha256,
-        "features_accuracy": network.accuracy,
+        "reference_images": gaussian.count,
+        "features_sha256": sha256,
     }
-    count = int(reference.pop("count"))
-    return Prepared(images, heldout, network, scores.Reference(**reference, count=count), facts)
+    accuracy = None
+    if _GRAPH in weights:
+        graph = weights[_GRAPH].tobytes()
+        facts |= {"features": "inception-2015", "inception_bytes": len(graph)}
+        facts["inception_sha256"] = inception.sha256(graph)
+        facts["scored_in"] = f"inception-2015 features (sha256 of the graph {inception.sha256(graph)[:16]})"
+    else:
+        accuracy = float(stored["accuracy"])
+        facts |= {"features": f"classifier-{dataset}", "features_accuracy": accuracy}
+        facts["scored_in"] = (
+            f"{facts['features']} features (accuracy on held-out images {accuracy:.3f}, sha256 {sha256[:16]})"
+        )
+    network = Features(str(facts["features"]), weights, accuracy, sha256)
+    return Prepared(images, heldout, network, scores.Reference(gaussian, some), facts)
 
 
 def _thaw(folder: Path, data: dict[str, str | int]) -> dict[str, np.ndarray]:
@@ -169,7 +218,8 @@ def _thaw(folder: Path, data: dict[str, str | int]) -> dict[str, np.ndarray]:
         facts = json.loads((folder / "features.json").read_text())
         stored = {_WEIGHT + name: array for name, array in arrays.load(folder / "weights.npz").items()}
         stored |= {_REFERENCE + name: array for name, array in arrays.load(folder / "reference.npz").items()}
-        stored["accuracy"] = np.asarray(float(facts["features_accuracy"]))
+        if _WEIGHT + _GRAPH not in stored:
+            stored["accuracy"] = np.asarray(float(facts["features_accuracy"]))
         frozen = {name: facts[name] for name in data}
         sha256 = facts["features_sha256"]
     except (OSError, ValueError, KeyError, TypeError, arrays.DamagedFile) as error:

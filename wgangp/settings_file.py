@@ -4,6 +4,7 @@ Used for space files and for the settings of a single run. Values are plain Pyth
 file and line of any key, so that a mistake is reported at the line that holds it.
 """
 
+import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,21 @@ class SettingsFile:
     values: dict[str, Any]
     lines: Mapping[Key, int] = field(default_factory=dict)
     overrides: Mapping[Key, str] = field(default_factory=dict)
+    folder: Path = Path()
+
+    def named_file(self, key: Key, text: str) -> str:
+        """Absolute path of the file that the value `text` of `key` names.
+
+        A relative one is beside this file; of an override, in the working folder.
+
+        Raises:
+            UserError: there is no such file.
+        """
+        folder = Path() if key in self.overrides else self.folder
+        path = Path(os.path.abspath(folder / Path(text).expanduser()))
+        if not path.is_file():
+            raise UserError(self.problem(key, f"must be a file, got {show(str(path))}. Check the path."))
+        return str(path)
 
     def where(self, *key: str | int) -> str:
         """Where `key`, or the innermost part of it that is written, stands: `gp.yaml:9` or `--set a.b=1`.
@@ -91,11 +107,11 @@ def read(path: Path, *, overrides: Iterable[str] = ()) -> SettingsFile:
         raise UserError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path.name}: must be UTF-8 text: {error.reason} at byte {error.start}.") from error
-    return parse(text, name=path.name, overrides=overrides)
+    return parse(text, name=path.name, overrides=overrides, folder=path.parent)
 
 
-def parse(text: str, *, name: str, overrides: Iterable[str] = ()) -> SettingsFile:
-    """As `read`, from text. `name` is what messages call it."""
+def parse(text: str, *, name: str, overrides: Iterable[str] = (), folder: Path = Path()) -> SettingsFile:
+    """As `read`, from text. `name` is what messages call it, `folder` where it stands."""
     values, lines = _load(text, name=name)
     if not isinstance(values, dict):
         raise UserError(f"{name}: must be `key: value` lines, got {show(values)}.")
@@ -107,7 +123,7 @@ def parse(text: str, *, name: str, overrides: Iterable[str] = ()) -> SettingsFil
             problems.append(problem)
     if problems:
         raise UserError(*problems)
-    return SettingsFile(name=name, values=values, lines=lines, overrides=written)
+    return SettingsFile(name=name, values=values, lines=lines, overrides=written, folder=folder)
 
 
 def dump(values: Mapping[str, Any], path: Path, *, comment: str = "") -> None:

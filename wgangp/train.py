@@ -150,6 +150,8 @@ def _config(file: SettingsFile) -> TrainConfig:
     if isinstance(origin, dict):
         print(", ".join(f"{key} {value}" for key, value in origin.items() if key != "features_sha256"))
     values: dict[str, Any] = {key: value for key, value in file.values.items() if key != "from"}
+    if isinstance(values.get("inception"), str):
+        values["inception"] = file.named_file(("inception",), values["inception"])
     try:
         return TrainConfig(**values).resolved()
     except ValidationError as error:

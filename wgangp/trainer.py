@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from wgangp import checkpoints, convergence, gan, networks, pictures, scores, strategies
+from wgangp import checkpoints, convergence, gan, networks, pictures, strategies
 from wgangp.checkpoints import BEST_GENERATOR, CheckpointError
 from wgangp.config import TrainConfig, misfits
 from wgangp.errors import UserError
+from wgangp.evaluation import Evaluation
 from wgangp.prepared import Prepared, freeze, prepare
 from wgangp.progress import Progress
 from wgangp.randomness import Purpose
@@ -39,7 +40,10 @@ _FIRST_CHUNK = 1  # generator steps, until the speed is known
 
 _VERSION = 3  # of what a checkpoint holds, and of the numbers it goes on with
 # A checkpoint fits a run that has these settings in common with it.
-_FIT = (*gan.STATE_FIELDS, "dataset", "split_seed", "tick_kimg", "fid_samples", "evaluation_seed")
+_FIT = (
+    *(*gan.STATE_FIELDS, "dataset", "train_images", "split_seed"),
+    *("tick_kimg", "fid_samples", "evaluation_seed"),
+)
 
 
 class Trainer:
@@ -71,7 +75,7 @@ class Trainer:
         # Each worker of a gang has the images; TensorFlow would send them round, which it cannot with bytes.
         with contextlib.nullcontext() if self._in_step else self._strategy.scope():
             self._images = tf.Variable(prepared.images, trainable=False)
-        self._classifier = prepared.features.classifier(prepared.images.shape[1:])
+        self._evaluation = Evaluation(prepared)
         self._compiled: OrderedDict[tuple, gan.WganGp] = OrderedDict()
         self.tick = 0
 
@@ -236,18 +240,16 @@ class Trainer:
         return means | {"images_per_second": (self._images_seen - first_image) / seconds}
 
     def _evaluate(self) -> dict[str, float]:
-        """FID, best FID and the critic's held-out gap; keeps the generator if it is the best so far."""
-        features = []
-        for fakes in self._samples(self._config.fid_samples, Purpose.FID_NOISE):
-            described = self._classifier.describe(networks.to_pixels(fakes)).features
-            features.append(described if np.isfinite(fakes).all() else np.full_like(described, np.nan))
-        fid = scores.fid(np.concatenate(features), against=self._prepared.reference)
-        if fid < self._best_fid:
-            self._best_fid = fid
+        """The scores, best FID and the critic's held-out gap; keeps the generator if it is the best yet."""
+        fakes = self._samples(self._config.fid_samples, Purpose.FID_NOISE)
+        described = self._evaluation.describe(fakes)
+        found = self._evaluation.scores(described, names=self._config.scores)
+        if found["fid"] < self._best_fid:
+            self._best_fid = found["fid"]
             self._best_generator = self._gan.generator_arrays()
         heldout = self._prepared.heldout
         gap = self._gan.mean_value(self._prepared.images[: len(heldout)]) - self._gan.mean_value(heldout)
-        return {"fid": fid, "best_fid": self._best_fid, "heldout_gap": gap}
+        return found | {"best_fid": self._best_fid, "heldout_gap": gap}
 
     def _grid(self) -> bytes:
         images = list(self._samples(GRID_IMAGES, Purpose.GRID_NOISE))

@@ -6,23 +6,29 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from wgangp import arrays, checkpoints, networks, pictures, scores
+from wgangp import arrays, checkpoints, frechet, networks, pictures
 from wgangp.config import TrainConfig
+from wgangp.evaluation import Evaluation
 from wgangp.prepared import Prepared
 from wgangp.randomness import Purpose, derive_seed
 
 SAMPLES = 64
 SURE = 0.9
+MANY = 4
+"""Times `fid_samples` are drawn to extrapolate FID from, so that no part is smaller than `fid_samples`."""
+_COMPARED = 5000
 
 
 def score_winner(
     prepared: Prepared, config: TrainConfig, checkpoint: Path, *, folder: Path
 ) -> dict[str, float]:
-    """Score `config.fid_samples` images of fresh noise; write samples.png and generator.npz to `folder`.
+    """Score images of fresh noise; write samples.png and generator.npz to `folder`.
 
     Returns:
-        fid_fresh; sure_samples: of 64 samples, how many the classifier gives one class more than 0.9; and
-        classes_seen: how many classes these are.
+        fid_fresh and its fid_standard_error, of `config.fid_samples` images as in training; of four times as
+        many fid_at_infinity, diversity and the other scores of `config.scores`. With a classifier's features
+        sure_samples: of 64 samples, how many it gives one class more than 0.9; and classes_seen: how many
+        classes these are.
 
     Raises:
         CheckpointError: the checkpoint cannot be read or holds no best generator.
@@ -48,29 +54,29 @@ def score_winner(
         raise checkpoints.CheckpointError(f"{checkpoint} does not fit: {error}") from error
 
     seed = derive_seed(config.seed if config.evaluation_seed is None else config.evaluation_seed, "fresh")
-    classifier = prepared.features.classifier(prepared.images.shape[1:])
     dtype = networks.value_dtype(config.precision)
     run = tf.function(generator, input_signature=[tf.TensorSpec(generator.inputs[0].shape, dtype)])
 
-    def pixels(count: int, purpose: Purpose) -> Iterator[np.ndarray]:
-        batches = networks.sample(
-            run,
-            count=count,
-            latent_size=config.latent_size,
-            dtype=dtype,
-            seed=seed,
-            purpose=purpose,
+    def images(count: int, purpose: Purpose) -> Iterator[np.ndarray]:
+        return networks.sample(
+            run, count=count, latent_size=config.latent_size, dtype=dtype, seed=seed, purpose=purpose
         )
-        return map(networks.to_pixels, batches)
 
-    features = [
-        classifier.describe(images).features for images in pixels(config.fid_samples, Purpose.FID_NOISE)
-    ]
-    samples = np.concatenate(list(pixels(SAMPLES, Purpose.GRID_NOISE)))
-    arrays.write(folder / "samples.png", pictures.grid(samples))
+    evaluation = Evaluation(prepared, compared=_COMPARED)
+    many = evaluation.describe(images(MANY * config.fid_samples, Purpose.FID_NOISE))
+    few = many.features[: config.fid_samples]
+    gaussian = prepared.reference.gaussian
+    found = evaluation.scores(many, names=config.scores)
+    found["fid_fresh"], found["fid_standard_error"] = frechet.fid_with_error(few, against=gaussian)
+    found["fid_at_infinity"] = frechet.fid_at_infinity(many.features, against=gaussian)
+    del found["fid"]  # of another number of samples than every other FID of the sweep
+
+    samples = np.concatenate(list(images(SAMPLES, Purpose.GRID_NOISE)))
+    arrays.write(folder / "samples.png", pictures.grid(networks.to_pixels(samples)))
     arrays.save(folder / "generator.npz", weights)
-    fid = scores.fid(np.concatenate(features), against=prepared.reference)
-    return {"fid_fresh": fid, **recognised(classifier.describe(samples).probabilities)}
+    if prepared.features.accuracy is not None:
+        found |= recognised(evaluation.describe([samples]).probabilities)
+    return found
 
 
 def recognised(probabilities: np.ndarray) -> dict[str, float]:

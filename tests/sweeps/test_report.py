@@ -15,6 +15,7 @@ FACTS = {
     "features": "digits-lenet",
     "features_sha256": "ab" * 32,
     "features_accuracy": 0.9731,
+    "scored_in": "digits-lenet features (accuracy on held-out images 0.973)",
     "trained_on": "mirrored, 2 CPUs, 0 GPUs, 2 replica(s)",
     "data_sha256": "cd" * 32,
     "dataset": "digits",
@@ -174,8 +175,8 @@ def test_the_report_holds_answer_table_reasons_and_how_it_was_measured(
         "",
         "## How it was measured",
         "",
-        "- FID of digits-lenet features (sha256 abababababababab), whose accuracy on held-out images is"
-        " 0.973; the score of a trial is its best so far.",
+        "- FID in digits-lenet features (accuracy on held-out images 0.973); the score of a trial is its"
+        " best so far.",
         "- Data: digits, 8x8, 1617 training and 180 held-out images (sha256 cdcdcdcdcdcdcdcd).",
         "- Each trial: mirrored, 2 CPUs, 0 GPUs, 2 replica(s).",
         "- Cost: 15 kimg, 310 core-seconds in all.",

@@ -20,12 +20,17 @@ def silent(line: str) -> None:
 def test_the_facts_say_what_was_prepared(prepared: Prepared, cache: Path) -> None:
     facts = prepared.facts
 
-    assert {name: facts[name] for name in facts if "sha256" not in name and "accuracy" not in name} == {
+    told = {name: facts[name] for name in facts if "sha256" not in name and "accuracy" not in name}
+    assert str(told.pop("scored_in")).startswith(
+        "classifier-digits features (accuracy on held-out images 0.9"
+    )
+    assert told == {
         "dataset": "digits",
         "split_seed": 0,
         "image_size": "8x8x1",
         "train_images": 1618,
         "heldout_images": 179,
+        "reference_images": 1618,
         "features": "classifier-digits",
     }
     assert facts["data_sha256"] == datasets.load("digits", cache=cache, say=silent).sha256
@@ -33,13 +38,13 @@ def test_the_facts_say_what_was_prepared(prepared: Prepared, cache: Path) -> Non
 
 
 def test_the_reference_is_of_the_training_part(prepared: Prepared) -> None:
-    features = prepared.features.classifier((8, 8, 1)).describe(prepared.images).features
+    features = prepared.features.network((8, 8, 1)).describe(prepared.images).features
 
-    assert prepared.reference.count == 1618
-    np.testing.assert_allclose(prepared.reference.mean, features.mean(0), rtol=1e-4)
-    np.testing.assert_allclose(
-        prepared.reference.root @ prepared.reference.root, prepared.reference.covariance, atol=1e-5
-    )
+    gaussian = prepared.reference.gaussian
+    assert gaussian.count == 1618
+    np.testing.assert_allclose(gaussian.mean, features.mean(0), rtol=1e-4)
+    np.testing.assert_allclose(gaussian.root @ gaussian.root, gaussian.covariance, atol=1e-5)
+    np.testing.assert_allclose(prepared.reference.features, features, rtol=1e-4, atol=1e-4)
 
 
 def test_it_comes_from_the_cache_the_second_time_and_survives_pickling(
@@ -62,7 +67,8 @@ def test_a_damaged_cache_is_made_again_and_comes_out_the_same(
 
     again = prepare(settings(), cache=cache, say=said.append)
 
-    assert said == [f"training the feature classifier: epoch {i} of 8" for i in range(1, 9)]
+    epochs = [f"training the feature classifier: epoch {i} of 8" for i in range(1, 9)]
+    assert said == [*epochs, "describing the training images"]
     assert again.facts == prepared.facts
 
 
@@ -87,7 +93,7 @@ def test_frozen_features_are_used_and_no_others(
 
     assert found.facts == another.facts != prepared.facts
     np.testing.assert_array_equal(found.features.weights["0"], weights["0"])
-    np.testing.assert_array_equal(found.reference.root, prepared.reference.root)
+    np.testing.assert_array_equal(found.reference.gaussian.root, prepared.reference.gaussian.root)
 
 
 @pytest.mark.parametrize("name", ["features.json", "weights.npz", "reference.npz"])
@@ -109,10 +115,8 @@ def test_damaged_frozen_features_are_refused(
     elif name == "features.json":
         path.write_text(json.dumps(prepared.facts | {"features_sha256": "0" * 64}))
     else:
-        weights = {name: weight + 1 for name, weight in prepared.features.weights.items()}
-        module.arrays.save(
-            path, weights if name == "weights.npz" else vars(prepared.reference) | {"count": np.array(3)}
-        )
+        arrays = {key: array + 1 for key, array in module.arrays.load(path).items()}
+        module.arrays.save(path, arrays)
 
     with pytest.raises(UserError) as caught:
         prepare(settings(), cache=cache, frozen=tmp_path, say=silent)

@@ -22,7 +22,11 @@ Settings = Callable[..., TrainConfig]
 
 METRICS = {
     "fid",
+    "fid_standard_error",
     "best_fid",
+    "precision",
+    "recall",
+    "diversity",
     "critic_loss",
     "generator_loss",
     "wasserstein",

@@ -44,7 +44,7 @@ def test_only_samples_the_classifier_is_sure_of_are_recognised(prepared: Prepare
     )
     assert recognised(probabilities) == {"sure_samples": 3, "classes_seen": 2}
 
-    real = prepared.features.classifier((8, 8, 1)).describe(prepared.images[:64]).probabilities
+    real = prepared.features.network((8, 8, 1)).describe(prepared.images[:64]).probabilities
     assert recognised(real)["sure_samples"] > 45
     assert recognised(real)["classes_seen"] == 10
 

@@ -45,7 +45,7 @@ def distance(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray], group: st
 def assert_same(one: Trained, other: Trained, *, within: float) -> None:
     """All arrays, both optimizers' slots included, and all metrics, each relative to its largest value."""
     assert one.end.keys() == other.end.keys() and len(one.end) >= 20
-    assert one.progress.keys() == other.progress.keys() and len(one.progress) == 8
+    assert one.progress.keys() == other.progress.keys() and len(one.progress) == 12
     assert one.counts == other.counts
     for key, array in (one.end | one.progress).items():
         found = (other.end | other.progress)[key]

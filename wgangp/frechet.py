@@ -1,0 +1,166 @@
+"""The Frechet distance of two sets of feature vectors (FID), its error and its limit. numpy and scipy only.
+
+    FID = |m1 - m2|^2 + Tr(C1 + C2 - 2 (C1 C2)^(1/2))        Heusel et al. 2017, covariances over N - 1
+
+The trace of the root is the sum of the square roots of the eigenvalues of S = R C2 R with R R = C1. S is
+symmetric, so they are real; and of known rank, so what rounding adds is left out: exact with fewer samples
+than dimensions too.
+
+With N samples FID is biased upwards, about as 1/N, by another amount for each generator (Chong and Forsyth
+2020): only scores of equal N compare.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """What generated images are compared with. Arrays are float64.
+
+    Attributes:
+        mean: [D].
+        covariance: [D, D], divided by count - 1.
+        root: [D, D], the symmetric square root of `covariance`.
+        count: images it was made of; 0 if it is not made of images.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    root: np.ndarray
+    count: int
+
+    @property
+    def rank(self) -> int:
+        """The most that the covariance's rank can be."""
+        return min(len(self.mean), self.count - 1) if self.count else len(self.mean)
+
+
+def gaussian(features: np.ndarray) -> Gaussian:
+    """The Gaussian of features [N, D], N >= 2, finite.
+
+    Raises:
+        ValueError: there are too few, or not all are finite.
+    """
+    mean, covariance = _moments(features)
+    if not np.isfinite(covariance).all():
+        raise ValueError("the features of the reference must be finite")
+    values, vectors = scipy.linalg.eigh(covariance, driver="evd")
+    rank = min(len(mean), len(features) - 1)
+    kept = vectors[:, -rank:]
+    root = (kept * np.sqrt(values[-rank:].clip(min=0))) @ kept.T
+    return Gaussian(mean=mean, covariance=covariance, root=root, count=len(features))
+
+
+def fid(features: np.ndarray, *, against: Gaussian) -> float:
+    """FID of features [N, D], N >= 2, to a reference of the same network's features.
+
+    Returns:
+        0 or more; NaN if a feature is not finite.
+
+    Raises:
+        ValueError: there are fewer than 2 samples, or they have other dimensions than the reference.
+    """
+    mean, covariance = _moments(features, like=against)
+    if not np.isfinite(covariance).all():
+        return float("nan")
+    values = scipy.linalg.eigvalsh(_product(covariance, against), driver="evd")
+    return _distance(mean, covariance, against, roots=np.sqrt(_kept(values, len(features), against)))
+
+
+def fid_with_error(features: np.ndarray, *, against: Gaussian) -> tuple[float, float]:
+    """FID as `fid`, and its standard error over the draw of these N generated images.
+
+    The error is the infinitesimal jackknife (Efron 1982), the limit of a bootstrap of many resamples without
+    its own noise: the standard deviation over samples x of what each adds to FID to first order,
+
+        2 (m2 - m1).c + c.c - c.A c       c = x - m2,  A = R (R C2 R)^(-1/2) R
+
+    over sqrt(N). It knows nothing of another training run's luck.
+
+    Returns:
+        (fid, error); both NaN if a feature is not finite.
+
+    Raises:
+        ValueError: as `fid`.
+    """
+    mean, covariance = _moments(features, like=against)
+    if not np.isfinite(covariance).all():
+        return float("nan"), float("nan")
+    values, vectors = scipy.linalg.eigh(_product(covariance, against), driver="evd")
+    kept = _kept(values, len(features), against)
+    distance = _distance(mean, covariance, against, roots=np.sqrt(kept))
+    centred = np.asarray(features, np.float64) - mean
+    # What is as small as rounding has no direction of its own, and would be divided by its fourth root.
+    sound = kept > len(mean) * np.finfo(np.float64).eps * kept.max(initial=0)
+    basis = against.root @ vectors[:, -len(kept) :][:, sound] / kept[sound] ** 0.25
+    influence = 2 * centred @ (mean - against.mean) + np.square(centred).sum(axis=1)
+    influence -= np.square(centred @ basis).sum(axis=1)
+    return distance, float(influence.std(ddof=1) / np.sqrt(len(features)))
+
+
+def fid_at_infinity(features: np.ndarray, *, against: Gaussian, halvings: int = 2) -> float:
+    """FID extrapolated to infinitely many samples: a line in 1/N, read at 0 (Chong and Forsyth 2020).
+
+    The N samples are scored whole, in halves, quarters and so on, each size by the mean over its disjoint
+    parts, so that every point of the line rests on all samples.
+
+    Args:
+        features: [N, D], in random order.
+        against: the reference; its own size is no part of the extrapolation.
+        halvings: sizes below N. In parts of fewer samples than dimensions the bias is no line any more.
+
+    Returns:
+        May be slightly below 0, being unbiased; NaN if a feature is not finite.
+
+    Raises:
+        ValueError: a part would have fewer than 2 samples.
+    """
+    inverse, found = [], []
+    for parts in (2**power for power in range(halvings + 1)):
+        size = len(features) // parts
+        scores = [fid(features[i * size : (i + 1) * size], against=against) for i in range(parts)]
+        inverse.append(1 / size)
+        found.append(np.mean(scores))
+    if not np.isfinite(found).all():
+        return float("nan")
+    return float(np.polynomial.Polynomial.fit(inverse, found, 1)(0.0))
+
+
+def diversity(features: np.ndarray, *, against: Gaussian) -> float:
+    """Variance of features [N, D] as a share of the reference's, both summed over the dimensions.
+
+    1: as varied as the reference; near 0: all images are one. NaN if a feature is not finite.
+    """
+    total = np.trace(against.covariance)
+    variances = np.asarray(features, np.float64).var(axis=0, ddof=1)
+    return float(variances.sum() / total) if total > 0 else float("nan")
+
+
+def _moments(features: np.ndarray, *, like: Gaussian | None = None) -> tuple[np.ndarray, np.ndarray]:
+    features = np.asarray(features, np.float64)
+    if features.ndim != 2 or len(features) < 2:
+        raise ValueError(f"features must be [N, D] with N at least 2, got {list(features.shape)}")
+    if like is not None and features.shape[1] != len(like.mean):
+        raise ValueError(
+            f"features must have the reference's {len(like.mean)} dimensions, got {features.shape[1]}"
+        )
+    with np.errstate(invalid="ignore", over="ignore"):
+        return features.mean(axis=0), np.atleast_2d(np.cov(features, rowvar=False))
+
+
+def _product(covariance: np.ndarray, against: Gaussian) -> np.ndarray:
+    product = against.root @ covariance @ against.root
+    return (product + product.T) / 2
+
+
+def _kept(values: np.ndarray, count: int, against: Gaussian) -> np.ndarray:
+    """The eigenvalues that may differ from 0, ascending: the rank is at most that of either covariance."""
+    return values[-min(against.rank, count - 1) :].clip(min=0)
+
+
+def _distance(mean: np.ndarray, covariance: np.ndarray, against: Gaussian, *, roots: np.ndarray) -> float:
+    total = np.square(mean - against.mean).sum() + np.trace(covariance) + np.trace(against.covariance)
+    return max(0.0, float(total - 2 * roots.sum()))
