@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from sweeps import history, space_file  # noqa: E402
+from sweeps.finalists import winner  # noqa: E402
 from sweeps.folder import SweepFolder  # noqa: E402
-from sweeps.records import winner  # noqa: E402
 
 HEADINGS = (
     *("seed", "wall s", "best FID", "fresh", "(10,5)", "times", "(10,1)", "sure", "classes"),

@@ -1,6 +1,7 @@
 """What the study writes on Optuna's trials, read back as records.
 
 label, baseline, prune    what the trial is
+finalist_seed      of a finalist's run: its seed, which is not the sweep's
 attempts                  for each attempt, which of the study's `starts` it was made under
 last_error                why the last attempt that died did
 tick_1, tick_2, ...       each recorded tick: {metrics, ending: [outcome, reason] or null}

@@ -1,20 +1,24 @@
 """The end of a start: the winner scored, the report written, the last records, the last words."""
 
 import json
+import math
 import shlex
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import ray
 
 from sweeps import disk, report, store, tracking
 from sweeps.cluster import ROOT
+from sweeps.finalists import finalists, winner
 from sweeps.folder import SweepFolder
 from sweeps.interrupt import Interrupted
 from sweeps.preparation import Ready
 from sweeps.progress import View
+from sweeps.ranking import ranking
 from sweeps.recording import Recorder
-from sweeps.records import TrialRecord, winner
+from sweeps.records import TrialRecord
 from sweeps.scheduling import describe
 from sweeps.study import SweepStudy
 
@@ -30,7 +34,7 @@ class SweepResult:
 
     @property
     def winner(self) -> TrialRecord | None:
-        """The complete trial with the lowest best FID."""
+        """See `finalists.winner`."""
         return winner(self.records)
 
     @property
@@ -58,15 +62,23 @@ def close(
 ) -> SweepResult:
     """Write down how it ended and say so. After an interruption only what takes no time is done."""
     folder, ui = result.folder, shlex.join(store.ui_command(sys.executable, uri))
-    fresh = _scores_of(folder, result.winner)
+    fresh: report.Fresh = {}
     try:
         with disk.interrupting():
-            fresh = fresh or _write_winner(result, study, ready, view=view)
+            fresh = _write_winner(result, study, ready, view=view)
     except Interrupted as interrupted:
         result = replace(result, interruption=result.interruption or str(interrupted))
     try:
         with disk.interrupting():
-            report.write(folder, result.records, facts=ready.facts, fresh=fresh, ui=ui)
+            report.write(
+                folder,
+                result.records,
+                facts=ready.facts,
+                fresh=fresh,
+                rungs=study.space.rungs,
+                tick_kimg=study.space.base.tick_kimg,
+                ui=ui,
+            )
             _record(result, recorder, fresh=fresh)
     except Interrupted as interrupted:
         result = replace(result, interruption=result.interruption or str(interrupted))
@@ -75,7 +87,7 @@ def close(
         tracker.finish(patience=2 if result.interruption else 60, say=view.print, check=check)
     except Interrupted as interrupted:
         result = replace(result, interruption=str(interrupted))
-    view.table(report.ranking(result.records))
+    view.table(ranking(result.records))
     for line in report.answer(result.records, fresh):
         view.print(line)
     left = tracker.last_words()
@@ -85,32 +97,61 @@ def close(
     return result
 
 
-def _write_winner(result: SweepResult, study: SweepStudy, ready: Ready, *, view: View) -> dict[str, float]:
-    """Keep the winner's settings, and what its best generator scores on fresh noise; empty without one."""
+def _write_winner(result: SweepResult, study: SweepStudy, ready: Ready, *, view: View) -> report.Fresh:
+    """Keep the winner's settings, and what it and the finalists score on fresh noise, by label.
+
+    What an earlier start found is not found again.
+    """
     folder, best = result.folder, result.winner
-    if best is None or result.interruption:
+    if best is None:
         return {}
-    config, checkpoint = study.config(best), best.checkpoints[0]
-    report.write_best(folder, best, config, facts=ready.facts)
-    view.say("scoring the winner on fresh noise")
-    try:
-        fresh = ready.wait(ready.preparation.score_winner.remote(config, str(checkpoint), str(folder.best)))
-    except ray.exceptions.RayError as error:
-        if disk.is_full(error):
-            raise
-        view.warn(f"the winner could not be scored on fresh noise, --resume tries again: {describe(error)}")
-        return {}
-    aside = folder.best / ".scores.json.new"
-    aside.write_text(json.dumps({"trial": best.label, "scores": fresh}))
-    aside.replace(folder.best / "scores.json")
+    path = folder.best / "scores.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    if result.interruption:
+        return known.get("scores", {}) if known.get("trial") == best.label else {}
+    report.write_best(folder, best, study.config(best), facts=ready.facts)
+    others = [one.trial for one in finalists(result.records) if one.trial.label != best.label]
+    fresh = {}
+    for trial in (best, *others):
+        place = folder.best if trial is best else folder.finalists / trial.label
+        is_there = known.get("trial") == best.label or trial is not best  # samples and generator of the same
+        scores = known.get("scores", {}).get(trial.label) if is_there else None
+        fresh[trial.label] = scores or _score(trial, study, ready, place=str(place), view=view)
+    fresh = {label: scores for label, scores in fresh.items() if scores}
+    if best.label in fresh:
+        aside = folder.best / ".scores.json.new"
+        aside.write_text(json.dumps({"trial": best.label, "scores": fresh}))
+        aside.replace(path)
     return fresh
 
 
-def _record(result: SweepResult, recorder: Recorder, *, fresh: dict[str, float]) -> None:
+def _score(
+    trial: TrialRecord, study: SweepStudy, ready: Ready, *, place: str, view: View
+) -> dict[str, float]:
+    """What the best generator of a trial scores on fresh noise, its samples kept; empty if it cannot be."""
+    view.say(f"scoring {trial.label} on fresh noise")
+    checkpoint = str(trial.checkpoints[0])
+    try:
+        return ready.wait(ready.preparation.score_winner.remote(study.config(trial), checkpoint, place))
+    except ray.exceptions.RayError as error:
+        if disk.is_full(error):
+            raise
+        view.warn(
+            f"{trial.label} could not be scored on fresh noise, --resume tries again: {describe(error)}"
+        )
+        return {}
+
+
+def _record(result: SweepResult, recorder: Recorder, *, fresh: report.Fresh) -> None:
     outcome = {0: "complete", 1: "failed", 130: "interrupted"}[result.exit_status]
-    tags = {"outcome": outcome} | {f"winner_{name}": value for name, value in fresh.items()}
-    samples = ["best/samples.png", "best.yaml"] if fresh else []
-    recorder.end_sweep(outcome, tags=tags, files=["report.md", *samples])
+    best = result.winner
+    scores = fresh.get(best.label, {}) if best else {}
+    tags: dict[str, Any] = {"outcome": outcome}
+    tags |= {f"winner_{name}": value for name, value in scores.items() if math.isfinite(value)}
+    if decided := finalists(result.records):
+        tags |= {"winner_fid_mean": decided[0].mean, "winner_fid_sd": decided[0].spread}
+    samples = ["best/samples.png", "best.yaml"] if scores else []
+    recorder.end_sweep(outcome, tags=tags, best=best, files=["report.md", *samples])
 
 
 def _last_words(result: SweepResult, view: View, *, ui: str, left: bool) -> None:
@@ -130,10 +171,3 @@ def _last_words(result: SweepResult, view: View, *, ui: str, left: bool) -> None
         train = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "wgangp.train", str(folder.best_yaml)]
         view.print(f"Train the winner: {shlex.join(train)}")
     view.print(f"Compare trials: {ui}")
-
-
-def _scores_of(folder: SweepFolder, best: TrialRecord | None) -> dict[str, float]:
-    """What an earlier start found of the same winner on fresh noise; empty if there is none."""
-    path = folder.best / "scores.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    return known["scores"] if best and known.get("trial") == best.label else {}

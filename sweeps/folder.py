@@ -64,6 +64,10 @@ class SweepFolder:
     def best(self) -> Path:
         return self.path / "best"
 
+    @property
+    def finalists(self) -> Path:
+        return self.path / "finalists"
+
     def next_invocation(self) -> str:
         """A new name for this start's part of `trials/`."""
         taken = [int(entry.name) for entry in self.trials.glob("[0-9]*") if entry.name.isdigit()]

@@ -7,7 +7,7 @@ import optuna
 
 from sweeps.attributes import record_of
 from sweeps.folder import SweepFolder
-from sweeps.records import TrialRecord
+from sweeps.records import TrialRecord, order
 from sweeps.space import Space
 from sweeps.storage import open_storage
 
@@ -40,7 +40,7 @@ def read(folder: SweepFolder, space: Space) -> History:
     records = [record_of(trial, folder) for trial in study.get_trials(deepcopy=False)]
     attrs = study.user_attrs
     return History(
-        records=sorted(records, key=lambda record: record.number),
+        records=sorted(records, key=lambda record: order(record.label)),
         wanted=attrs.get("trials", space.sweep.trials),
         space=attrs.get("space"),
     )

@@ -10,21 +10,37 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from sweeps.attributes import ticks_of
-from sweeps.records import Ending
-from sweeps.sampling import distributions, propose
+from sweeps.records import Ending, order
+from sweeps.sampling import derived_seed, distributions, propose
 from sweeps.space import Space
 
 
 def add_new(study: optuna.Study, space: Space, label: str) -> None:
     """Make the trial of a new label with all that belongs to it in one write."""
-    number = int(label[1:])
+    number, _ = order(label)
     attrs: dict[str, Any] = {"label": label}
     if number <= len(space.enqueue):
         baseline = space.enqueue[number - 1]
         params = baseline.params
         attrs |= {"baseline": True, "prune": baseline.prune}
     else:
-        params = propose(space, number, study.get_trials(deepcopy=False))
+        known = study.get_trials(deepcopy=False)
+        params = propose(space, number, [trial for trial in known if not is_finalist(trial)])
+    _add(study, space, params, attrs)
+
+
+def add_finalist(study: optuna.Study, space: Space, label: str, *, params: dict[str, Any]) -> None:
+    """Make a finalist's run. Neither sampler nor pruner takes note of it: it has no value at any rung."""
+    _, seed = order(label)
+    attrs = {"label": label, "finalist_seed": derived_seed(space.sweep.seed, "finalist", seed)}
+    _add(study, space, params, attrs)
+
+
+def is_finalist(trial: FrozenTrial) -> bool:
+    return "finalist_seed" in trial.user_attrs
+
+
+def _add(study: optuna.Study, space: Space, params: dict[str, Any], attrs: dict[str, Any]) -> None:
     study.add_trial(
         optuna.trial.create_trial(
             state=TrialState.RUNNING, params=params, distributions=distributions(space), user_attrs=attrs

@@ -1,9 +1,10 @@
 """What `--resume` would do: of every sweep in a line, of one sweep trial by trial. Nothing is written."""
 
 from sweeps import history, space_file
+from sweeps.finalists import winner
 from sweeps.folder import SweepFolder
 from sweeps.outbox import waiting_in
-from sweeps.records import TrialRecord, winner
+from sweeps.records import TrialRecord
 from wgangp.errors import UserError
 from wgangp.wording import count
 

@@ -8,13 +8,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sweeps.records import TrialRecord, winner
+from sweeps.finalists import winner
+from sweeps.records import TrialRecord, trials_of, verdict
 
 ENDED_SHOWN = 8
 """Ended trials in the live table: the best ones; all are in the ranking at the end."""
 
+ROOM = 90
+"""Columns of a terminal in which the verdicts have room beside the settings."""
 
-LEFT = ("trial", "state", "outcome", "settings")
+LEFT = ("trial", "state", "outcome", "verdict", "settings")
 """Columns of words; numbers stand at the right."""
 
 
@@ -40,12 +43,21 @@ class View:
             self.print(f"  {line} ...")
 
     def begin(
-        self, *, name: str, wanted: int, budget_kimg: float, expected_kimg: float, cores: float
+        self,
+        *,
+        name: str,
+        wanted: int,
+        finalist_runs: int,
+        budget_kimg: float,
+        expected_kimg: float,
+        cores: float,
     ) -> None:
         """Trials start, on `cores` CPUs together: from here on `update` and `tick` show them.
 
-        `expected_kimg`: what a trial is thought to take on average before any has shown it.
+        `expected_kimg`: what a trial is thought to take on average before any has shown it. `finalist_runs`:
+        how many follow at most, each to the whole budget.
         """
+        self._finalist_runs = finalist_runs
         self._name, self._wanted, self._budget, self._cores = name, wanted, budget_kimg, cores
         self._expected = expected_kimg
         self._records: list[TrialRecord] = []
@@ -74,7 +86,10 @@ class View:
         """A trial is over; of attempts that died a warning tells."""
         if not self._live and record.ending and record.ending.outcome != "failed":
             how = f"{record.ending.outcome} {record.ending.reason}".rstrip()
-            self.print(f"{record.label}  {how}  best {_number(record.best_fid)}")
+            found = verdict(record)
+            says = record.ending.outcome == "complete" and found.word != "-"
+            said = f"  {found.word}: {found.evidence}" if says else ""
+            self.print(f"{record.label}  {how}  best {_number(record.best_fid)}{said}")
 
     def warn(self, line: str) -> None:
         """Something a person should know although the sweep goes on."""
@@ -96,23 +111,29 @@ class View:
         self._console.width = before
 
     def _standing(self) -> str:
-        ended = sum(1 for record in self._records if record.ending)
+        trials = trials_of(self._records)
+        standing = f"{_ended(trials)} of {self._wanted} ended"
+        if runs := [record for record in self._records if record.finalist_of]:
+            standing += f", finalists {_ended(runs)} of {self._finalist_runs} runs"
         left = self._seconds_left()
-        return f"{ended} of {self._wanted} ended" + (f", about {_duration(left)} left" if left else "")
+        return standing + (f", about {_duration(left)} left" if left else "")
 
     def _seconds_left(self) -> float | None:
         """What trials like those so far will still need, at the speed of those so far."""
         kimg = sum(record.kimg for record in self._records)
         if not kimg:
             return None
-        searched = [record.kimg for record in self._records if record.ending and not record.baseline]
+        trials = trials_of(self._records)
+        searched = [record.kimg for record in trials if record.ending and not record.baseline]
         typical = (sum(searched) + 4 * self._expected) / (
             len(searched) + 4
         )  # the guess counts as four trials
-        left = typical * max(0, self._wanted - len(self._records))
+        left = typical * max(0, self._wanted - len(trials))
+        left += self._budget * max(0, self._finalist_runs - (len(self._records) - len(trials)))
         for record in self._records:
             if not record.ending:
-                goal = self._budget if record.baseline else max(typical, record.kimg)
+                whole = record.baseline or record.finalist_of
+                goal = self._budget if whole else max(typical, record.kimg)
                 left += max(0.0, goal - record.kimg)
         return left * sum(record.core_seconds for record in self._records) / kimg / self._cores
 
@@ -120,7 +141,8 @@ class View:
         best = winner(self._records)
         running = [record for record in self._records if record.label in self._running]
         ended = sorted((r for r in self._records if r.label not in self._running), key=lambda r: r.best_fid)
-        rows = [["trial", "state", "kimg", "FID", "best FID", "settings"]]
+        with_verdict = self._console.width >= ROOM
+        rows = [["trial", "state", "kimg", "FID", "best FID", *["verdict"] * with_verdict, "settings"]]
         for record in running + ended[:ENDED_SHOWN]:
             state = "running" if record.label in self._running else _outcome(record)
             rows.append(
@@ -130,6 +152,7 @@ class View:
                     f"{record.kimg:.0f}/{self._budget:g}",
                     _number(record.last.get("fid", math.inf)),
                     _number(record.best_fid),
+                    *[verdict(record).word] * with_verdict,
                     record.settings,
                 ]
             )
@@ -151,6 +174,10 @@ def _laid_out(rows: list[list[str]], *, most: float) -> tuple[Table, int]:
     for row in rows[1:]:
         table.add_row(*row)
     return table, used - 2
+
+
+def _ended(records: list[TrialRecord]) -> int:
+    return sum(1 for record in records if record.ending)
 
 
 def _outcome(record: TrialRecord) -> str:

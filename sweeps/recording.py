@@ -5,8 +5,9 @@ from typing import Any
 
 from ray.tune import Callback
 
+from sweeps.finalists import leader
 from sweeps.outbox import Outbox
-from sweeps.records import Ending, TrialRecord, winner
+from sweeps.records import Ending, TrialRecord, order, trials_of, verdict
 from sweeps.study import SweepStudy
 
 STATUS = {"failed": "FAILED", "interrupted": "KILLED"}
@@ -16,10 +17,10 @@ STATUS = {"failed": "FAILED", "interrupted": "KILLED"}
 class Recorder(Callback):
     """Appends a line for each start, tick and end of a trial, and for the sweep's best so far."""
 
-    def __init__(self, study: SweepStudy, outbox: Outbox, *, under: str, trained_on: str) -> None:
-        """In words: versions and commit that this start's attempts are made under, and what they train on."""
+    def __init__(self, study: SweepStudy, outbox: Outbox, *, under: str, tags: dict[str, Any]) -> None:
+        """In words the versions and commit this start's attempts are made under; the tags of every trial."""
         self._study, self._outbox = study, outbox
-        self._under, self._trained_on = under, trained_on
+        self._under, self._tags = under, tags
         # What has ended with an answer does not change any more, so counting on is enough.
         self._answered = 0
         self._best: TrialRecord | None = None
@@ -36,23 +37,30 @@ class Recorder(Callback):
             if record.ending and self._outbox.outcomes.get(record.label) != record.ending.outcome:
                 self._end(record, record.ending)
 
-    def end_sweep(self, outcome: str, *, tags: dict[str, Any], files: list[str]) -> None:
-        """The end of a start: complete, failed or interrupted. Live trials are interrupted with it."""
+    def end_sweep(
+        self, outcome: str, *, tags: dict[str, Any], best: TrialRecord | None, files: list[str]
+    ) -> None:
+        """The end of a start: complete, failed or interrupted. Live trials are interrupted with it.
+
+        `best`: the winner, which finalists may have made another than the best so far.
+        """
         for record in self._study.records():
             if record.ending is None:
                 self._end(record, Ending("interrupted"))
+        tags = tags | (_best(best) if best else {})
         self._outbox.append(tags=tags, files=files, status=STATUS.get(outcome, "FINISHED"))
 
     def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         assignment = trial.config["assignment"]
         config = assignment.config.model_dump()
         attempt = assignment.attempt
-        tags = {
+        tags = self._tags | {
             "attempt": attempt,
             f"attempt_{attempt}": self._under,
             "baseline": assignment.baseline,
-            "trained_on": self._trained_on,
         }
+        if assignment.finalist_of:
+            tags["finalist_of"] = assignment.finalist_of
         self._outbox.append(trial=assignment.label, params=config, tags=tags, status="RUNNING")
 
     def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
@@ -82,19 +90,28 @@ class Recorder(Callback):
 
     def _end(self, record: TrialRecord, ending: Ending) -> None:
         # The sweep's line goes first: a trial whose own line is there is not looked at again.
-        if self._best and ending.outcome not in STATUS:
-            settings = {f"best_{name}": value for name, value in self._best.params.items()}
+        if self._best and ending.outcome not in STATUS and not record.finalist_of:
             self._outbox.append(
                 tick=self._answered,
                 step=self._answered,
                 metrics={"best_fid": self._best.best_fid},
-                tags={"best_trial": self._best.label} | settings,
+                tags=_best(self._best),
             )
+        found = verdict(record)
         tags = {"outcome": ending.outcome, "reason": ending.reason}
+        if found.word != "-":
+            tags |= {"verdict": found.word, "evidence": found.evidence}
         self._outbox.append(trial=record.label, tags=tags, status=STATUS.get(ending.outcome, "FINISHED"))
 
     def _count(self, records: list[TrialRecord]) -> None:
         """Take note of trials that ended; of equals the one asked first is the best."""
+        records = trials_of(records)
         self._answered += sum(1 for one in records if one.ending and one.ending.outcome not in STATUS)
         known = [self._best] if self._best else []
-        self._best = winner(sorted([*known, *records], key=lambda one: int(one.label[1:])))
+        self._best = leader(sorted([*known, *records], key=lambda one: order(one.label)))
+
+
+def _best(record: TrialRecord) -> dict[str, Any]:
+    """The tags that name the best trial and its settings."""
+    settings = {f"best_{name}": value for name, value in record.params.items()}
+    return {"best_trial": record.label} | settings

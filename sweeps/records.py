@@ -1,10 +1,15 @@
-"""What the study says of trials, as plain records."""
+"""What the study says of trials, as plain records.
+
+A trial is known by its label, t001, t002, ... in order of asking. A setting that is trained again from other
+seeds as a finalist has runs t007-s1, t007-s2, ...; each is recorded as a trial is.
+"""
 
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweeps.search import Value
+from wgangp import convergence
 from wgangp.config import TrainConfig
 
 Metrics = dict[str, float]
@@ -35,6 +40,8 @@ class Assignment:
     config: TrainConfig
     params: dict[str, Value]
     baseline: bool
+    finalist_of: str
+    """The trial whose setting this run trains again from another seed; empty if it is no such run."""
     checkpoints: list[Path]
     core_seconds: dict[int, float]
     """Core-seconds spent up to each recorded tick, from which an attempt that resumes goes on counting."""
@@ -59,9 +66,10 @@ class TrialRecord:
     """Of the newest checkpoint; 0 if there is none."""
 
     @property
-    def number(self) -> int:
-        """Its place in the order of asking: 1, 2, ..."""
-        return int(self.label[1:])
+    def finalist_of(self) -> str:
+        """The trial whose setting this run trains again from another seed; empty if it is no such run."""
+        trial, dash, _ = self.label.partition("-s")
+        return trial if dash else ""
 
     @property
     def tick(self) -> int:
@@ -76,6 +84,13 @@ class TrialRecord:
     def best_fid(self) -> float:
         """The lowest FID so far, infinite before the first."""
         return self.best_fid_within()
+
+    @property
+    def best_fid_error(self) -> float:
+        """Standard error of the best FID over the draw of generated images; NaN if it is not known."""
+        scored = [metrics for metrics in self.ticks.values() if "fid" in metrics]
+        best = min(scored, key=lambda metrics: metrics["fid"], default={})
+        return best.get("fid_standard_error", math.nan)
 
     def best_fid_within(self, *, tick: float = math.inf, core_seconds: float = math.inf) -> float:
         """The lowest FID up to `tick` and `core_seconds`, infinite if there is none."""
@@ -100,10 +115,21 @@ class TrialRecord:
         return self.last.get("images_seen", 0) / 1000
 
 
-def winner(records: list[TrialRecord]) -> TrialRecord | None:
-    """The complete trial with the lowest best FID; None if no trial is complete."""
-    complete = [record for record in records if record.ending and record.ending.outcome == "complete"]
-    return min(complete, key=lambda record: record.best_fid, default=None)
+def order(label: str) -> tuple[int, int]:
+    """Where a label stands in the order of asking; a finalist's run after its trial: t007-s2 is (7, 2)."""
+    trial, _, seed = label.partition("-s")
+    return int(trial[1:]), int(seed or 0)
+
+
+def trials_of(records: list[TrialRecord]) -> list[TrialRecord]:
+    """Without the runs of finalists."""
+    return [record for record in records if not record.finalist_of]
+
+
+def verdict(record: TrialRecord) -> convergence.Verdict:
+    """What its curves say so far."""
+    diverged = record.ending.reason if record.ending and record.ending.outcome == "diverged" else ""
+    return convergence.verdict(list(record.ticks.values()), diverged=diverged)
 
 
 def short(value: Value) -> str:

@@ -1,116 +1,56 @@
-"""Ended trials -> ranking, comparison with the baselines, `report.md` and `best.yaml`."""
+"""Ended trials -> the answer in a few lines, `report.md` and `best.yaml`."""
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
+from sweeps import early
+from sweeps.finalists import Finalist, finalists, winner
 from sweeps.folder import SweepFolder
-from sweeps.records import TrialRecord, short, winner
+from sweeps.ranking import compare, ranking, told_apart
+from sweeps.records import TrialRecord, trials_of, verdict
 from wgangp import settings_file
 from wgangp.config import TrainConfig
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """The winner against a baseline, each at its best FID within what both have spent."""
-
-    baseline: TrialRecord
-    kimg: float
-    at_kimg: tuple[float, float]
-    core_seconds: float
-    at_core_seconds: tuple[float, float]
-
-    def lines(self) -> list[str]:
-        return [
-            f"against {self.baseline.label} ({self.baseline.settings}):",
-            f"  at {self.kimg:.0f} kimg: {_versus(self.at_kimg)}",
-            f"  at {self.core_seconds:.0f} core-seconds: {_versus(self.at_core_seconds)}",
-        ]
+Fresh = dict[str, dict[str, float]]
+"""By label, what `score_winner` said of the best generator of a trial."""
 
 
-def ranking(records: list[TrialRecord]) -> list[list[str]]:
-    """A table, headings first: complete trials by best FID, then the others, which have no place."""
-
-    def is_complete(record: TrialRecord) -> bool:
-        return record.ending is not None and record.ending.outcome == "complete"
-
-    table = [["", "trial", "best FID", "kimg", "core-s", "outcome", *(records[0].params if records else ())]]
-    ordered = sorted(records, key=lambda record: (not is_complete(record), record.best_fid))
-    for place, record in enumerate(ordered, start=1):
-        table.append(
-            [
-                str(place) if is_complete(record) else "",
-                record.label + (" baseline" if record.baseline else ""),
-                f"{record.best_fid:.1f}" if math.isfinite(record.best_fid) else "-",
-                f"{record.kimg:.0f}",
-                f"{record.core_seconds:.0f}",
-                record.ending.outcome if record.ending else "waiting",
-                *(short(value) for value in record.params.values()),
-            ]
-        )
-    return table
-
-
-def compare(best: TrialRecord, records: list[TrialRecord]) -> list[Comparison]:
-    """The winner against each baseline that was scored at least once (and is not the winner itself)."""
-    comparisons = []
-    for baseline in records:
-        if not baseline.baseline or baseline.label == best.label or not baseline.ticks:
-            continue
-        shorter = min(best, baseline, key=lambda record: record.tick)
-        seconds = min(best.core_seconds, baseline.core_seconds)
-        comparisons.append(
-            Comparison(
-                baseline=baseline,
-                kimg=shorter.kimg,
-                at_kimg=(
-                    best.best_fid_within(tick=shorter.tick),
-                    baseline.best_fid_within(tick=shorter.tick),
-                ),
-                core_seconds=seconds,
-                at_core_seconds=(
-                    best.best_fid_within(core_seconds=seconds),
-                    baseline.best_fid_within(core_seconds=seconds),
-                ),
-            )
-        )
-    return comparisons
-
-
-def answer(records: list[TrialRecord], fresh: dict[str, float]) -> list[str]:
-    """The result in a few lines: the winner, how good, against what.
+def answer(records: list[TrialRecord], fresh: Fresh) -> list[str]:
+    """The result in a few lines: the winner, how good, how sure, against what.
 
     Args:
         records: all trials of the sweep.
-        fresh: what `score_winner` said of the winner; empty if it was not scored.
+        fresh: of the winner and the finalists; empty if they were not scored.
     """
     best = winner(records)
     if best is None:
-        return [_without_winner(records)]
-    lines = [f"winner {best.label}: {best.settings}", f"  best FID {best.best_fid:.1f}"]
-    if fresh:
-        lines[-1] += f" ({fresh['fid_fresh']:.1f} on fresh noise)"
-        lines.append(
-            f"  of 64 samples the classifier is sure of {fresh['sure_samples']:.0f},"
-            f" in {fresh['classes_seen']:.0f} classes"
+        return [_without_winner(trials_of(records))]
+    lines = [f"winner {best.label}: {best.settings}", f"  best FID {_with_error(best)}"]
+    scores = fresh.get(best.label, {})
+    if scores:
+        lines[-1] += (
+            f" ({scores['fid_fresh']:.1f} on fresh noise, {scores['fid_at_infinity']:.1f} extrapolated to"
+            " infinitely many samples)"
         )
+    decided = finalists(records)
+    if decided:
+        first, *others = decided
+        lines.append(
+            f"  over {len(first.runs)} other seeds {_mean(first)}, the best of {len(decided)} finalists"
+        )
+        lines += [f"    next {other.trial.label}: {_mean(other)}" for other in others[:1]]
+    if "sure_samples" in scores:
+        lines.append(
+            f"  of 64 samples the classifier is sure of {scores['sure_samples']:.0f},"
+            f" in {scores['classes_seen']:.0f} classes"
+        )
+    if (found := verdict(best)).word != "-":
+        lines.append(f"  {found.word}: {found.evidence}")
     for comparison in compare(best, records):
         lines += comparison.lines()
     return lines
-
-
-def _without_winner(records: list[TrialRecord]) -> str:
-    endings = [(record.label, record.ending) for record in records if record.ending]
-    counts = Counter(ending.outcome for _, ending in endings)
-    if records and counts["diverged"] == len(records):
-        label, ending = endings[0]
-        return (
-            f"All {len(records)} trials diverged ({label}: {ending.reason}), so there is no winner."
-            " Start a new sweep with lower learning rates."
-        )
-    ended = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    return "No trial is complete, so there is no winner" + (f": {ended}." if ended else ".")
 
 
 def write(
@@ -118,7 +58,9 @@ def write(
     records: list[TrialRecord],
     *,
     facts: dict[str, Any],
-    fresh: dict[str, float],
+    fresh: Fresh,
+    rungs: Sequence[int],
+    tick_kimg: float,
     ui: str,
 ) -> None:
     """Write `report.md`.
@@ -127,32 +69,34 @@ def write(
         folder: the sweep's.
         records: all its trials.
         facts: of the data and features, as `wgangp.trainer.prepare` gives them.
-        fresh: what `score_winner` said of the winner.
+        fresh: as for `answer`.
+        rungs: ticks at which trials were compared.
+        tick_kimg: kimg of a tick.
         ui: the command, or address, that shows the trials.
     """
-    head, *rows = ranking(records)
-    rows = [head, ["---"] * len(head), *rows]
+    decided = finalists(records)
+    rungs_said = [str(one) for one in early.agreements(records, rungs=rungs, tick_kimg=tick_kimg)]
     reasons = [
-        f"- {record.label} {record.ending.outcome}: {record.ending.reason}"
+        f"{record.label} {record.ending.outcome}: {record.ending.reason}"
         for record in records
         if record.ending and record.ending.outcome in ("failed", "diverged")
     ]
-    total = sum(record.core_seconds for record in records)
+    verdicts = [
+        f"{record.label} {found.word}: {found.evidence}"
+        for record in trials_of(records)
+        if (found := verdict(record)).word != "-"
+    ]
     lines = [
         f"# {folder.name}",
         "",
         *(f"    {line}" for line in answer(records, fresh)),
         "",
-        "## Trials",
-        "",
-        *(f"| {' | '.join(row)} |" for row in rows),
-        "",
-        *(["## Failed and diverged", "", *reasons, ""] if reasons else []),
-        "## How it was measured",
-        "",
-        *_measured(facts),
-        f"- Cost: {sum(record.kimg for record in records):.0f} kimg, {total:.0f} core-seconds in all.",
-        "",
+        *_section("Trials", [*_table(ranking(records)), "", *told_apart(records, decided)]),
+        *(_section("Finalists", _table(_finalists(decided, fresh))) if decided else []),
+        *(_section("What the curves say", _items(verdicts)) if verdicts else []),
+        *(_section("Early against late", _items(rungs_said)) if rungs_said else []),
+        *(_section("Failed and diverged", _items(reasons)) if reasons else []),
+        *_section("How it was measured", _items(_measured(facts, records))),
         "## To see more",
         "",
         f"    {ui}",
@@ -178,18 +122,65 @@ def write_best(folder: SweepFolder, best: TrialRecord, config: TrainConfig, *, f
     settings_file.dump(config.model_dump() | {"from": origin}, folder.best_yaml, comment=comment)
 
 
-def _measured(facts: dict[str, Any]) -> list[str]:
-    data = str(facts["data_sha256"])[:16]
+def _without_winner(records: list[TrialRecord]) -> str:
+    endings = [(record.label, record.ending) for record in records if record.ending]
+    counts = Counter(ending.outcome for _, ending in endings)
+    if records and counts["diverged"] == len(records):
+        label, ending = endings[0]
+        return (
+            f"All {len(records)} trials diverged ({label}: {ending.reason}), so there is no winner."
+            " Start a new sweep with lower learning rates."
+        )
+    ended = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return "No trial is complete, so there is no winner" + (f": {ended}." if ended else ".")
+
+
+def _finalists(decided: list[Finalist], fresh: Fresh) -> list[list[str]]:
+    """A table, headings first; the setting with the lowest mean is the winner."""
+    seeds = len(decided[0].runs)
+    table = [
+        ["setting", "mean FID", "sd", *(f"seed {n}" for n in range(1, seeds + 1)), "own", "own at infinity"]
+    ]
+    for one in decided:
+        limit = fresh.get(one.trial.label, {}).get("fid_at_infinity", math.nan)
+        cells = [one.mean, one.spread, *one.fids, one.trial.best_fid, limit]
+        table.append([f"{one.trial.label} ({one.trial.settings})", *map(_number, cells)])
+    return table
+
+
+def _measured(facts: dict[str, Any], records: list[TrialRecord]) -> list[str]:
+    total = sum(record.core_seconds for record in records)
     return [
-        f"- FID in {facts['scored_in']}; the score of a trial is its best so far.",
-        f"- Data: {facts['dataset']}, {facts['image_size']}, {facts['train_images']} training and"
-        f" {facts['heldout_images']} held-out images (sha256 {data}).",
-        f"- Each trial: {facts['trained_on']}.",
+        f"FID in {facts['scored_in']}, against {facts['reference_images']} training images; the score of a"
+        " trial is its best so far. +-: standard error over the draw of the generated images.",
+        f"Data: {facts['dataset']}, {facts['image_size']}, {facts['train_images']} training and"
+        f" {facts['heldout_images']} held-out images (sha256 {str(facts['data_sha256'])[:16]}).",
+        f"Each trial: {facts['trained_on']}.",
+        f"Cost: {sum(record.kimg for record in records):.0f} kimg, {total:.0f} core-seconds in all.",
     ]
 
 
-def _versus(pair: tuple[float, float]) -> str:
-    best, baseline = pair
-    if not math.isfinite(best) or not math.isfinite(baseline):
-        return "not both were scored by then"
-    return f"FID {best:.1f} against {baseline:.1f}, {baseline / best:.1f} times lower"
+def _section(title: str, lines: list[str]) -> list[str]:
+    return [f"## {title}", "", *lines, ""]
+
+
+def _items(lines: list[str]) -> list[str]:
+    return [f"- {line}" for line in lines]
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    head, *rest = rows
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest)]
+
+
+def _with_error(record: TrialRecord) -> str:
+    error = record.best_fid_error
+    return f"{record.best_fid:.1f}" + (f" +- {error:.1f}" if math.isfinite(error) else "")
+
+
+def _mean(one: Finalist) -> str:
+    return f"FID {one.mean:.1f} on average (sd {one.spread:.1f})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}" if math.isfinite(value) else "-"

@@ -10,6 +10,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, TrialState
 
+from sweeps.records import order
 from sweeps.search import FloatRange, IntRange, Searched
 from sweeps.space import Space
 
@@ -37,7 +38,7 @@ def propose(space: Space, number: int, trials: list[FrozenTrial]) -> dict[str, A
         direction=space.objective.direction, storage=InMemoryStorage(), sampler=_sampler(space, number)
     )
     if space.sampler.name != "random":  # which looks at no trial
-        in_order = sorted(trials, key=lambda trial: int(trial.user_attrs["label"][1:]))
+        in_order = sorted(trials, key=lambda trial: order(trial.user_attrs["label"]))
         study.add_trials(_bare(_without_privilege(trial, in_order, space)) for trial in in_order)
     return study.ask(distributions(space)).params
 

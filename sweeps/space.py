@@ -41,6 +41,16 @@ class Sweep(Section):
     max_concurrent: int | None = Field(None, ge=1)
 
 
+class Finalists(Section):
+    """The best settings trained again from other seeds, after the trials; the best on average wins."""
+
+    count: int = Field(0, ge=0, le=100)
+    seeds: int = Field(3, ge=2, le=100)
+
+    def __str__(self) -> str:
+        return f"the best {self.count} again from {self.seeds} other seeds"
+
+
 class Study(Section):
     storage: str | None = None
 
@@ -71,6 +81,7 @@ class Space:
     sampler: Sampler
     pruner: Pruner
     sweep: Sweep
+    finalists: Finalists
     resources: Resources
     study: Study
     source: SettingsFile
@@ -135,6 +146,7 @@ class Space:
             "sampler": self.sampler.model_dump(),
             "pruner": self.pruner.model_dump(exclude_none=True),
             "sweep": self.sweep.model_dump(exclude_none=True),
+            "finalists": self.finalists.model_dump(),
             "resources": self.resources.model_dump(),
             "study": self.study.model_dump(exclude_none=True),
         }

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from sweeps.baselines import check_baselines
 from sweeps.resources import Resources
 from sweeps.search import KINDS, Choices, FloatRange, Searched, Value
-from sweeps.space import Objective, Pruner, Sampler, Space, Study, Sweep
+from sweeps.space import Finalists, Objective, Pruner, Sampler, Space, Study, Sweep
 from wgangp.config import TrainConfig, clashes, field_error, is_multiple, is_searchable
 from wgangp.errors import UserError
 from wgangp.settings_file import SettingsFile, explain, read
@@ -69,6 +69,7 @@ SECTIONS: dict[str, Any] = {
     "sampler": Sampler,
     "pruner": Pruner,
     "sweep": Sweep,
+    "finalists": Finalists,
     "resources": Resources,
     "study": Study,
 }
@@ -77,7 +78,10 @@ CLASHING = (
     *("run_eagerly", "jit_compile", "features", "inception"),
 )
 """The fields that `clashes` is about."""
-KEYS = ["name", "objective", "search", "enqueue", "train", "sampler", "pruner", "sweep", "resources", "study"]
+KEYS = [
+    *("name", "objective", "search", "enqueue", "train", "sampler", "pruner"),
+    *("sweep", "finalists", "resources", "study"),
+]
 
 
 def check(file: SettingsFile, *, default_name: str) -> Space:

@@ -16,10 +16,10 @@ from pathlib import Path
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from sweeps import charter, lineage
+from sweeps import charter, finalists, lineage
 from sweeps.attributes import answer_of, lacks_only_the_tell, record_of
 from sweeps.folder import SweepFolder
-from sweeps.records import Assignment, Ending, Metrics, TrialRecord
+from sweeps.records import Assignment, Ending, Metrics, TrialRecord, order, trials_of
 from sweeps.sampling import derived_seed, pruner
 from sweeps.space import Space
 from sweeps.storage import open_storage
@@ -78,9 +78,12 @@ class SweepStudy:
         """The next attempt to run: interrupted and failed trials first, then new ones. None: nothing now."""
         if self._backlog:
             label = self._backlog.pop(0)
-        elif len(self._current()) < self.trials_wanted:
-            label = f"t{len(self._current()) + 1:03d}"
+        elif (asked := len(trials_of(self.records()))) < self.trials_wanted:
+            label = f"t{asked + 1:03d}"
             lineage.add_new(self._study, self.space, label)
+        elif finalist := finalists.next_run(self.records(), self.space.finalists):
+            label, params = finalist
+            lineage.add_finalist(self._study, self.space, label, params=params)
         else:
             return None
         trial = self._live[label] = self._take_up(label)
@@ -92,6 +95,7 @@ class SweepStudy:
             config=self.config(record),
             params=record.params,
             baseline=record.baseline,
+            finalist_of=record.finalist_of,
             checkpoints=record.checkpoints,
             core_seconds={tick: metrics["core_seconds"] for tick, metrics in record.ticks.items()},
         )
@@ -102,10 +106,16 @@ class SweepStudy:
         return list(self._live)
 
     def config(self, record: TrialRecord) -> TrainConfig:
-        """The complete settings of a trial; initial weights follow from the sweep's seed and the label."""
-        return self.space.config(
-            record.params, init_seed=derived_seed(self.space.sweep.seed, "init", record.label)
-        )
+        """The complete settings of a trial; initial weights follow from the sweep's seed and the label.
+
+        Of a finalist's run data order and noise follow from its own seed, evaluation from the sweep's.
+        """
+        init_seed = derived_seed(self.space.sweep.seed, "init", record.label)
+        config = self.space.config(record.params, init_seed=init_seed)
+        if not record.finalist_of:
+            return config
+        seed = self._frozen(record.label).user_attrs["finalist_seed"]
+        return config.model_copy(update={"seed": seed, "init_seed": init_seed})
 
     # What happened ----------------------------------------------------------------------------------
 
@@ -121,7 +131,7 @@ class SweepStudy:
             return answer_of(frozen, tick)
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         best = min(record.best_fid, finite.get("fid", math.inf))
-        if math.isfinite(best):
+        if math.isfinite(best) and not record.finalist_of:
             trial.report(best, tick)
             # Asked for baselines too: their values on the rungs are what others are measured against.
             if ending is None and trial.should_prune() and self._may_prune(trial):
@@ -185,7 +195,8 @@ class SweepStudy:
     def records(self) -> list[TrialRecord]:
         """All trials in order of asking."""
         return sorted(
-            (record_of(trial, self.folder) for trial in self._current()), key=lambda record: record.number
+            (record_of(trial, self.folder) for trial in self._current()),
+            key=lambda record: order(record.label),
         )
 
     def final_records(self) -> list[TrialRecord]:
@@ -214,7 +225,7 @@ class SweepStudy:
                     self._tell(label)
                 else:
                     labels.append(label)
-        return sorted(labels, key=lambda label: int(label[1:]))
+        return sorted(labels, key=order)
 
     def _take_up(self, label: str) -> optuna.trial.Trial:
         trial = self._frozen(label)

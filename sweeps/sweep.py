@@ -131,9 +131,8 @@ def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials:
             log.warning("%s: trials from before and after may not compare", change)
         study.drop_unrecorded_checkpoints()
         outbox = Outbox(folder.outbox)
-        recorder = Recorder(
-            study, outbox, under=provenance.in_words(under), trained_on=ready.facts["trained_on"]
-        )
+        shared = {name: ready.facts[name] for name in ("trained_on", "features", "features_sha256")}
+        recorder = Recorder(study, outbox, under=provenance.in_words(under), tags=shared)
         recorder.begin_sweep(tags=under | ready.facts, files=[folder.space.name])
         tracker = tracking.Tracker(folder, outbox, sweep_id=sweep_id, experiment=space.name, uri=uri)
         tracker.start()

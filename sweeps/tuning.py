@@ -46,6 +46,7 @@ def tune_trials(
     view.begin(
         name=folder.name,
         wanted=study.trials_wanted,
+        finalist_runs=space.finalists.count * space.finalists.seeds,
         budget_kimg=space.base.budget_kimg,
         expected_kimg=space.expected_kimg,
         cores=ready.capacity * resources.all_cpus,

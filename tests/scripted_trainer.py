@@ -195,6 +195,7 @@ def prepare(
         "data_sha256": "0" * 64,
         "image_size": "1x1x1",
         "train_images": 1000,
+        "reference_images": 1000,
         "heldout_images": 100,
         "features": "scripted",
         "features_sha256": "0" * 64,
@@ -215,4 +216,4 @@ def score_winner(
     time.sleep(_script(prepared.cache).get("score", 0))
     folder.mkdir(exist_ok=True)
     (folder / "samples.png").write_bytes(PNG)
-    return {"fid_fresh": 1.0, "sure_samples": 64, "classes_seen": 10}
+    return {"fid_fresh": 1.0, "fid_at_infinity": 0.5, "sure_samples": 64, "classes_seen": 10}

@@ -142,6 +142,28 @@ def make_record(measured: Callable[..., Metrics]) -> Callable[..., TrialRecord]:
     return make_record
 
 
+@pytest.fixture
+def records(make_record: Callable[..., TrialRecord]) -> list[TrialRecord]:
+    """A cheap and a dear baseline, a winner in between, and trials without a place."""
+    return [
+        make_record("t001", "complete", [400, 300, 200, 100], seconds=10, baseline=True),
+        make_record("t002", "complete", [90, 80, 70, 60], seconds=40, baseline=True),
+        make_record(
+            "t003", "complete", [120, 50, 25, 30], seconds=20, params={"gp_weight": 0.5, "n_critic": 1}
+        ),
+        make_record("t004", "pruned", [10]),
+        make_record(
+            "t005",
+            "diverged",
+            [],
+            ticks={1: {"core_seconds": 10, "images_seen": 1000}},
+            ending=Ending("diverged", "fid is not finite"),
+        ),
+        make_record("t006", "failed", [], ending=Ending("failed", "killed")),
+        make_record("t007", "", [500]),
+    ]
+
+
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with MLflow's tables: making them takes seconds, copying them none."""

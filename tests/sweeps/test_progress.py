@@ -23,8 +23,15 @@ class Screen:
     def text(self) -> str:
         return self._file.getvalue()
 
-    def begin(self, wanted: int = 4) -> View:
-        self.view.begin(name="gp-0001", wanted=wanted, budget_kimg=9, expected_kimg=9, cores=2)
+    def begin(self, wanted: int = 4, finalist_runs: int = 0) -> View:
+        self.view.begin(
+            name="gp-0001",
+            wanted=wanted,
+            finalist_runs=finalist_runs,
+            budget_kimg=9,
+            expected_kimg=9,
+            cores=2,
+        )
         return self.view
 
 
@@ -84,8 +91,8 @@ def test_a_terminal_shows_a_live_table_of_what_runs_and_the_best_that_ended(make
     table = screen.console.export_text()
     title, head, first, *others = [line.rstrip() for line in table.strip().splitlines()]
     assert title.startswith("gp-0001  12 of 20 ended")
-    assert head.split() == ["trial", "state", "kimg", "FID", "best", "FID", "settings"]
-    assert " ".join(first.split()) == "t013 running 3/9 60.0 50.0 gp_weight 0.761, n_critic 3"
+    assert head.split() == ["trial", "state", "kimg", "FID", "best", "FID", "verdict", "settings"]
+    assert " ".join(first.split()) == "t013 running 3/9 60.0 50.0 - gp_weight 0.761, n_critic 3"
     assert len(others) == ENDED_SHOWN
     assert [line.split()[0] for line in others] == [f"t{n:03d}" for n in range(12, 12 - ENDED_SHOWN, -1)]
     assert [" * " in line for line in (first, *others)] == [False, True, *[False] * (ENDED_SHOWN - 1)]
@@ -139,7 +146,7 @@ def test_the_time_left_follows_from_the_speed_so_far_and_what_is_missing(make_re
 def test_in_a_narrow_window_only_the_settings_give_way(make_record: MakeRecord) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=60, record=True)
     view = View(console)
-    view.begin(name="gp-0001", wanted=4, budget_kimg=9, expected_kimg=9, cores=2)
+    view.begin(name="gp-0001", wanted=4, finalist_runs=0, budget_kimg=9, expected_kimg=9, cores=2)
     view.update([make_record("t001", "complete", [407.5] * 9, baseline=True)], [])
     view.close()
     view.table([["trial", "outcome", "generator_lr"], ["t001 " + "x" * 60, "complete", "0.000123"]])

@@ -25,7 +25,7 @@ class Driver:
 
     def __init__(self, study: SweepStudy, outbox: Outbox) -> None:
         self.study, self.outbox = study, outbox
-        self.recorder = Recorder(study, outbox, under=UNDER, trained_on="mirrored")
+        self.recorder = Recorder(study, outbox, under=UNDER, tags={"trained_on": "mirrored"})
 
     def start(self) -> Assignment:
         assignment = self.study.ask()
@@ -99,7 +99,8 @@ def test_an_end_records_outcome_reason_status_and_the_best_so_far(
     second = driver.start()
     driver.tick(second, 1, measured(40, 1), Ending("complete"))
 
-    assert driver.written("t001")[-1]["tags"] == {"outcome": "diverged", "reason": "dead critic"}
+    said = {"verdict": "dead critic", "evidence": "dead critic"}
+    assert driver.written("t001")[-1]["tags"] == {"outcome": "diverged", "reason": "dead critic"} | said
     assert [driver.written(label)[-1]["status"] for label in ("t001", "t002")] == ["FINISHED", "FINISHED"]
     (best,) = driver.written(None)
     assert (best["step"], best["metrics"]) == (2, {"best_fid": 40})
@@ -127,7 +128,7 @@ def test_an_interrupted_sweep_interrupts_its_live_trials_only(
     driver.recorder.begin_sweep(tags={"git": "abc"}, files=["space.yaml"])
     driver.tick(driver.start(), 1, measured(50, 1), Ending("complete"))
     driver.start()
-    driver.recorder.end_sweep("interrupted", tags={"outcome": "interrupted"}, files=["report.md"])
+    driver.recorder.end_sweep("interrupted", tags={"outcome": "interrupted"}, best=None, files=["report.md"])
 
     begin, _, end = driver.written(None)
     assert (begin["status"], begin["tags"], begin["files"]) == ("RUNNING", {"git": "abc"}, ["space.yaml"])
@@ -144,7 +145,7 @@ def test_the_status_of_a_sweep_follows_from_its_outcome(
     drive: Callable[..., Driver], outcome: str, status: str
 ) -> None:
     driver = drive()
-    driver.recorder.end_sweep(outcome, tags={"outcome": outcome}, files=[])
+    driver.recorder.end_sweep(outcome, tags={"outcome": outcome}, best=None, files=[])
 
     assert driver.written(None)[-1]["status"] == status
 
@@ -210,7 +211,7 @@ def test_steps_of_the_best_so_far_count_trials_that_ended_with_an_answer(
     driver.tick(pruned, 1, measured(60, 1), Ending("pruned", "not among the best"))
     driver.start()
     driver.tick(driver.start(), 1, measured(40, 1), Ending("complete"))
-    driver.recorder.end_sweep("interrupted", tags={"outcome": "interrupted"}, files=[])
+    driver.recorder.end_sweep("interrupted", tags={"outcome": "interrupted"}, best=None, files=[])
 
     assert steps_of_the_best(driver) == [(1, 50), (2, 50), (3, 50), (4, 40)]
     best = [
@@ -241,7 +242,7 @@ def test_a_trial_stopped_before_it_could_end_is_interrupted_and_caught_up_with(
     driver.start()
     driver.study.report("t001", tick=1, metrics=measured(50, 1), ending=Ending("complete"))
     save(driver.study, "t001", 1)
-    driver.recorder.end_sweep("interrupted", tags={"outcome": "interrupted"}, files=[])
+    driver.recorder.end_sweep("interrupted", tags={"outcome": "interrupted"}, best=None, files=[])
     again = drive()
     again.recorder.begin_sweep(tags={}, files=[])
 

@@ -19,7 +19,7 @@ Worker = Callable[..., SweepTrial]
 def assignment(label: str = "t001", **changes: Any) -> dict[str, Assignment]:
     config = TrainConfig(budget_kimg=36, tick_kimg=9, gp_weight=7)
     given: dict[str, Any] = {"checkpoints": [], "core_seconds": {}} | changes
-    return {"assignment": Assignment(label, 1, config, {"gp_weight": 7}, False, **given)}
+    return {"assignment": Assignment(label, 1, config, {"gp_weight": 7}, False, "", **given)}
 
 
 def checkpoint(folder: Path, tick: int) -> Path:

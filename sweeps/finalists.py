@@ -1,0 +1,75 @@
+"""The best settings, trained again from other seeds: whose turn it is, what came out, who wins.
+
+A trial's best FID is the luck of its initial weights too, and the lowest of many is luck above all. So the
+best settings are trained again, the same seeds for each, and compared by their mean.
+"""
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from sweeps.records import TrialRecord, trials_of
+from sweeps.search import Value
+from sweeps.space import Finalists
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A setting and its runs from other seeds."""
+
+    trial: TrialRecord
+    runs: list[TrialRecord]
+
+    @property
+    def fids(self) -> list[float]:
+        """The best FID of each run. The trial's own is left out: it was chosen for being low."""
+        return [run.best_fid for run in self.runs]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.fids)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over the seeds; NaN of a single run."""
+        return statistics.stdev(self.fids) if len(self.runs) > 1 else math.nan
+
+
+def finalists(records: list[TrialRecord]) -> list[Finalist]:
+    """By mean, the best first. Empty unless all have as many runs and each of these ended with an answer."""
+    runs: dict[str, list[TrialRecord]] = {}
+    for record in records:
+        if record.finalist_of:
+            runs.setdefault(record.finalist_of, []).append(record)
+    answered = ("complete", "diverged")
+    ended = all(run.ending and run.ending.outcome in answered for of_one in runs.values() for run in of_one)
+    if not ended or len({len(of_one) for of_one in runs.values()}) != 1:
+        return []
+    found = [Finalist(record, runs[record.label]) for record in records if record.label in runs]
+    return sorted(found, key=lambda finalist: finalist.mean)
+
+
+def leader(records: list[TrialRecord]) -> TrialRecord | None:
+    """The complete trial with the lowest best FID; None if no trial is complete."""
+    return next(iter(_by_fid(records)), None)
+
+
+def winner(records: list[TrialRecord]) -> TrialRecord | None:
+    """The trial whose setting is the best on average over the finalists' seeds; without these the leader."""
+    return next((finalist.trial for finalist in finalists(records)), None) or leader(records)
+
+
+def next_run(records: list[TrialRecord], asked: Finalists) -> tuple[str, dict[str, Value]] | None:
+    """Label and settings of the next run from another seed, once every trial has ended; None: none now."""
+    if not all(trial.ending for trial in trials_of(records)):
+        return None
+    known = {record.label for record in records}
+    best = _by_fid(records)[: asked.count]
+    runs = {f"{one.label}-s{seed}": one.params for seed in range(1, asked.seeds + 1) for one in best}
+    return next((run for run in runs.items() if run[0] not in known), None)
+
+
+def _by_fid(records: list[TrialRecord]) -> list[TrialRecord]:
+    """Complete trials, the best first."""
+    complete = [one for one in trials_of(records) if one.ending and one.ending.outcome == "complete"]
+    return sorted(complete, key=lambda record: record.best_fid)

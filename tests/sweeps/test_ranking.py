@@ -1,0 +1,72 @@
+from collections.abc import Callable
+
+import pytest
+
+from sweeps import ranking
+from sweeps.finalists import finalists, winner
+from sweeps.records import Ending, TrialRecord
+
+MakeRecord = Callable[..., TrialRecord]
+SEARCHED = ("gp_weight", "n_critic")
+
+
+def test_the_winner_is_the_best_of_the_complete(records: list[TrialRecord]) -> None:
+    best = winner(records)
+
+    assert best is not None and (best.label, best.best_fid) == ("t003", 25)
+    assert winner(records[3:]) is None
+    assert winner([]) is None
+
+
+def test_only_complete_trials_have_a_place(records: list[TrialRecord]) -> None:
+    head, *rows = ranking.ranking(records)
+
+    assert head == ["", "trial", "best FID", "+-", "kimg", "core-s", "outcome", "verdict", *SEARCHED]
+    assert rows == [
+        ["1", "t003", "25.0", "-", "4", "80", "complete", "improving", "0.5", "1"],
+        ["2", "t002 baseline", "60.0", "-", "4", "160", "complete", "improving", "0.761", "3"],
+        ["3", "t001 baseline", "100.0", "-", "4", "40", "complete", "improving", "0.761", "3"],
+        ["", "t004", "10.0", "-", "1", "10", "pruned", "-", "0.761", "3"],
+        ["", "t007", "500.0", "-", "1", "10", "waiting", "-", "0.761", "3"],
+        ["", "t005", "-", "-", "1", "10", "diverged", "diverged", "0.761", "3"],
+        ["", "t006", "-", "-", "0", "0", "failed", "-", "0.761", "3"],
+    ]
+    assert ranking.ranking([]) == [head[:8]]
+
+
+def test_the_winner_is_compared_at_equal_kimg_and_at_equal_core_seconds(records: list[TrialRecord]) -> None:
+    cheap, dear = ranking.compare(records[2], records)
+
+    # 40 core-seconds are all four ticks of t001 and two of the winner.
+    assert (cheap.baseline.label, cheap.kimg, cheap.at_kimg) == ("t001", 4, (25, 100))
+    assert (cheap.core_seconds, cheap.at_core_seconds) == (40, (50, 100))
+    # 80 core-seconds are all four ticks of the winner and two of t002.
+    assert (dear.baseline.label, dear.kimg, dear.at_kimg) == ("t002", 4, (25, 60))
+    assert (dear.core_seconds, dear.at_core_seconds) == (80, (25, 80))
+    assert cheap.lines() == [
+        "against t001 (gp_weight 0.761, n_critic 3):",
+        "  at 4 kimg: FID 25.0 against 100.0, 4.0 times lower",
+        "  at 40 core-seconds: FID 50.0 against 100.0, 2.0 times lower",
+    ]
+
+
+def test_a_baseline_that_did_not_come_far_is_compared_as_far_as_it_came(make_record: MakeRecord) -> None:
+    best = make_record("t002", "complete", [120, 50, 25, 30])
+    stopped = make_record("t001", "diverged", [200, 100], seconds=5, baseline=True)
+    (found,) = ranking.compare(best, [stopped, best, make_record("t003", "failed", [], baseline=True)])
+
+    assert (found.kimg, found.at_kimg) == (2, (50, 100))
+    assert (found.core_seconds, found.at_core_seconds) == (10, (120, 100))
+
+
+def test_what_was_not_scored_by_then_is_not_compared(make_record: MakeRecord) -> None:
+    best = make_record("t002", "complete", [120, 50], seconds=30)
+    quick = make_record("t001", "complete", [200, 100], seconds=5, baseline=True)
+
+    assert ranking.compare(best, [quick, best])[0].lines()[-1] == (
+        "  at 10 core-seconds: not both were scored by then"
+    )
+
+
+def test_a_winning_baseline_is_not_compared_with_itself(records: list[TrialRecord]) -> None:
+    assert [found.baseline.label for found in ranking.compare(records[0], records)] == ["t002"]
