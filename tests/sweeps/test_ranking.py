@@ -1,10 +1,8 @@
 from collections.abc import Callable
 
-import pytest
-
 from sweeps import ranking
-from sweeps.finalists import finalists, winner
-from sweeps.records import Ending, TrialRecord
+from sweeps.finalists import winner
+from sweeps.records import TrialRecord
 
 MakeRecord = Callable[..., TrialRecord]
 SEARCHED = ("gp_weight", "n_critic")

@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 
 from sweeps import report
-from sweeps.finalists import winner
 from sweeps.folder import SweepFolder
-from sweeps.records import Ending, TrialRecord, short
+from sweeps.records import TrialRecord, short
 from wgangp import settings_file, train
 from wgangp.config import TrainConfig
 
@@ -108,8 +107,8 @@ def test_the_report_holds_answer_table_reasons_and_how_it_was_measured(
         "",
         "## How it was measured",
         "",
-        "- FID in digits-lenet features (accuracy on held-out images 0.973), against 1617 training images; the"
-        " score of a trial is its best so far. +-: standard error over the draw of the generated images.",
+        "- FID in digits-lenet features (accuracy on held-out images 0.973), against 1617 training images;"
+        " the score of a trial is its best so far. +-: standard error over the draw of the generated images.",
         "- Data: digits, 8x8, 1617 training and 180 held-out images (sha256 cdcdcdcdcdcdcdcd).",
         "- Each trial: mirrored, 2 CPUs, 0 GPUs, 2 replica(s).",
         "- Cost: 15 kimg, 310 core-seconds in all.",
