@@ -2,6 +2,7 @@
 
 label, baseline, prune    what the trial is
 finalist_seed      of a finalist's run: its seed, which is not the sweep's
+finalist_runs      and how many runs of finalists there are to be in all
 attempts                  for each attempt, which of the study's `starts` it was made under
 last_error                why the last attempt that died did
 tick_1, tick_2, ...       each recorded tick: {metrics, ending: [outcome, reason] or null}
@@ -32,6 +33,7 @@ def record_of(trial: FrozenTrial, folder: SweepFolder) -> TrialRecord:
         ticks={tick: value["metrics"] for tick, value in ticks.items()},
         checkpoints=[folder.path / path for path, _ in attrs.get("checkpoints", [])],
         checkpoint_tick=_newest(attrs),
+        finalist_runs=attrs.get("finalist_runs", 0),
     )
 
 

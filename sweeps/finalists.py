@@ -14,6 +14,16 @@ from sweeps.space import Finalists
 
 
 @dataclass(frozen=True)
+class NextRun:
+    """A finalist's run that has not been asked for."""
+
+    label: str
+    params: dict[str, Value]
+    of: int
+    """Runs of finalists in all."""
+
+
+@dataclass(frozen=True)
 class Finalist:
     """A setting and its runs from other seeds."""
 
@@ -36,14 +46,15 @@ class Finalist:
 
 
 def finalists(records: list[TrialRecord]) -> list[Finalist]:
-    """By mean, the best first. Empty unless all have as many runs and each of these ended with an answer."""
+    """By mean, the best first. Empty until all runs there are to be have ended with an answer."""
     runs: dict[str, list[TrialRecord]] = {}
     for record in records:
         if record.finalist_of:
             runs.setdefault(record.finalist_of, []).append(record)
-    answered = ("complete", "diverged")
-    ended = all(run.ending and run.ending.outcome in answered for of_one in runs.values() for run in of_one)
-    if not ended or len({len(of_one) for of_one in runs.values()}) != 1:
+    every = [run for of_one in runs.values() for run in of_one]
+    ended = all(run.ending and run.ending.outcome in ("complete", "diverged") for run in every)
+    asked = len(every) >= max((run.finalist_runs for run in every), default=0)
+    if not ended or not asked or len({len(of_one) for of_one in runs.values()}) != 1:
         return []
     found = [Finalist(record, runs[record.label]) for record in records if record.label in runs]
     return sorted(found, key=lambda finalist: finalist.mean)
@@ -59,14 +70,16 @@ def winner(records: list[TrialRecord]) -> TrialRecord | None:
     return next((finalist.trial for finalist in finalists(records)), None) or leader(records)
 
 
-def next_run(records: list[TrialRecord], asked: Finalists) -> tuple[str, dict[str, Value]] | None:
-    """Label and settings of the next run from another seed, once every trial has ended; None: none now."""
+def next_run(records: list[TrialRecord], asked: Finalists) -> NextRun | None:
+    """The next run from another seed, once every trial has ended; None: there is none now."""
     if not all(trial.ending for trial in trials_of(records)):
         return None
-    known = {record.label for record in records}
     best = _by_fid(records)[: asked.count]
-    runs = {f"{one.label}-s{seed}": one.params for seed in range(1, asked.seeds + 1) for one in best}
-    return next((run for run in runs.items() if run[0] not in known), None)
+    seeds, known = range(1, asked.seeds + 1), {record.label for record in records}
+    runs = [
+        NextRun(f"{one.label}-s{seed}", one.params, len(best) * len(seeds)) for seed in seeds for one in best
+    ]
+    return next((run for run in runs if run.label not in known), None)
 
 
 def _by_fid(records: list[TrialRecord]) -> list[TrialRecord]:

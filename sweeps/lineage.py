@@ -10,6 +10,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from sweeps.attributes import ticks_of
+from sweeps.finalists import NextRun
 from sweeps.records import Ending, order
 from sweeps.sampling import derived_seed, distributions, propose
 from sweeps.space import Space
@@ -29,11 +30,11 @@ def add_new(study: optuna.Study, space: Space, label: str) -> None:
     _add(study, space, params, attrs)
 
 
-def add_finalist(study: optuna.Study, space: Space, label: str, *, params: dict[str, Any]) -> None:
+def add_finalist(study: optuna.Study, space: Space, run: NextRun) -> None:
     """Make a finalist's run. Neither sampler nor pruner takes note of it: it has no value at any rung."""
-    _, seed = order(label)
-    attrs = {"label": label, "finalist_seed": derived_seed(space.sweep.seed, "finalist", seed)}
-    _add(study, space, params, attrs)
+    _, seed = order(run.label)
+    attrs = {"label": run.label, "finalist_seed": derived_seed(space.sweep.seed, "finalist", seed)}
+    _add(study, space, run.params, attrs | {"finalist_runs": run.of})
 
 
 def is_finalist(trial: FrozenTrial) -> bool:

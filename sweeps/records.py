@@ -64,6 +64,8 @@ class TrialRecord:
     """Newest first."""
     checkpoint_tick: int = 0
     """Of the newest checkpoint; 0 if there is none."""
+    finalist_runs: int = 0
+    """Of a finalist's run: how many runs of finalists there are to be in all."""
 
     @property
     def finalist_of(self) -> str:

@@ -81,9 +81,9 @@ class SweepStudy:
         elif (asked := len(trials_of(self.records()))) < self.trials_wanted:
             label = f"t{asked + 1:03d}"
             lineage.add_new(self._study, self.space, label)
-        elif finalist := finalists.next_run(self.records(), self.space.finalists):
-            label, params = finalist
-            lineage.add_finalist(self._study, self.space, label, params=params)
+        elif run := finalists.next_run(self.records(), self.space.finalists):
+            label = run.label
+            lineage.add_finalist(self._study, self.space, run)
         else:
             return None
         trial = self._live[label] = self._take_up(label)

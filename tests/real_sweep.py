@@ -2,9 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,25 +147,30 @@ class Sweep:
             assert {name: run.data.params[name] for name in trial.params} == {
                 name: str(value) for name, value in trial.params.items()
             }
-            checkpoints = sorted((self.folder / "trials").glob(f"*/{label}*/checkpoint_*"))
+            places = (self.folder / "trials").glob(f"*/{label}*/checkpoint_*")
+            checkpoints = [path for path in places if re.fullmatch(rf"{label}(-\d+)?", path.parent.name)]
             assert {str(path.relative_to(self.folder)) for path in checkpoints} == {
                 path for path, _ in attrs.get("checkpoints", [])
             }
             assert len(checkpoints) <= 2
 
-    def assert_nothing_is_open(self, *, trials: int) -> None:
-        """A sweep that came to its end has as many trials and runs as were asked for, all of them ended."""
+    def assert_nothing_is_open(self, *, trials: int, finalists: Sequence[str] = ()) -> None:
+        """A sweep that came to its end has the trials and runs that were asked for, all of them ended.
+
+        `finalists`: the labels of their runs.
+        """
         storage = self._storage()
         (study,) = storage.get_all_studies()
         everything = storage.get_all_trials(study._study_id)
         assert [trial.number for trial in everything if not trial.state.is_finished()] == []
         labels = [f"t{number:03d}" for number in range(1, trials + 1)]
         parent, runs = self.runs()
-        assert sorted(self.trials()) == sorted(runs) == labels
+        assert sorted(self.trials()) == sorted(runs) == sorted([*labels, *finalists])
         assert {run.info.status for run in (parent, *runs.values())} == {"FINISHED"}
         best = self.client().get_metric_history(parent.info.run_id, "best_fid")
         assert len({row.step for row in best}) == len(best)
-        complete = [trial.value for trial in self.trials().values() if trial.state == TrialState.COMPLETE]
+        asked = [trial for label, trial in self.trials().items() if label in labels]
+        complete = [trial.value for trial in asked if trial.state == TrialState.COMPLETE]
         assert parent.data.metrics["best_fid"] == min(complete)
         outbox = self.folder / "outbox"
         assert int((outbox / "sent").read_text()) == (outbox / "lines.jsonl").stat().st_size

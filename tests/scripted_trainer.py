@@ -8,6 +8,7 @@ A file `<cache>/script.json`, read anew at each tick, may order
      "prepare": 3, "score": 3,                               and so do preparation and the winner's scores
      "broken_builds": 1,                                     so many trainers cannot be made
      "facts": {"features_sha256": "f0"},                     what preparation finds
+     "other_seeds": {"1": 80},                               by gp_weight, added to FID if `seed` is not 0
      "faults": {"3": [{"tick": 2, "do": "raise", "times": 1}]}}   by gp_weight; tick 0 is the start of a trial
 
 where `do` is one of
@@ -22,7 +23,8 @@ where `do` is one of
     full       OSError: no space left on device
 
 `times` (default: always) is counted in files `<cache>/fired/...`, so that a test can see that it happened.
-`member` says which member of a gang, `worker 1`; default: the one that leads.
+`member` says which member of a gang, `worker 1`; default: the one that leads. `"seed": "other"` means runs
+whose `seed` is not 0 only.
 Every tick is noted in `<cache>/ticks.jsonl`: pid, gp_weight, tick, begin, end (seconds since the epoch), and
 member (empty without a gang). The members of a gang wait for each other at its end.
 """
@@ -96,6 +98,8 @@ class Trainer:
     def advance(self) -> Progress:
         did = self._train()
         fid = 500 / (1 + 100 * self.tick * self._config.generator_lr)
+        if self._config.seed:
+            fid += _script(self._cache).get("other_seeds", {}).get(f"{self._config.gp_weight:g}", 0)
         metrics = {"fid": fid, "critic_loss": float(self.tick)}
         outcome, reason = ("complete" if self.tick == self._config.ticks else None), ""
         if "diverge" in did:
@@ -139,6 +143,8 @@ class Trainer:
 
     def _means_me(self, order: dict[str, Any]) -> bool:
         member = order.get("member")
+        if order.get("seed") == "other" and not self._config.seed:
+            return False
         return order["tick"] == self.tick and (member == self._member if member else self._leads)
 
     def _fires(self, weight: str, order: dict[str, Any]) -> bool:
@@ -214,6 +220,6 @@ def score_winner(
     prepared: Prepared, config: TrainConfig, checkpoint: Path, *, folder: Path
 ) -> dict[str, float]:
     time.sleep(_script(prepared.cache).get("score", 0))
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "samples.png").write_bytes(PNG)
     return {"fid_fresh": 1.0, "fid_at_infinity": 0.5, "sure_samples": 64, "classes_seen": 10}

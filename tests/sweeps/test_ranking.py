@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 from sweeps import ranking
-from sweeps.finalists import winner
+from sweeps.finalists import finalists, winner
 from sweeps.records import TrialRecord
 
 MakeRecord = Callable[..., TrialRecord]
@@ -68,3 +68,37 @@ def test_what_was_not_scored_by_then_is_not_compared(make_record: MakeRecord) ->
 
 def test_a_winning_baseline_is_not_compared_with_itself(records: list[TrialRecord]) -> None:
     assert [found.baseline.label for found in ranking.compare(records[0], records)] == ["t002"]
+
+
+def scored(make_record: MakeRecord, **fids: float) -> list[TrialRecord]:
+    """Complete trials with this best FID, each known to 1."""
+
+    def measured(fid: float) -> dict[int, dict[str, float]]:
+        return {1: {"fid": fid, "fid_standard_error": 1.0, "core_seconds": 1}}
+
+    return [make_record(label, "complete", [], ticks=measured(fid)) for label, fid in fids.items()]
+
+
+def test_neighbours_within_two_standard_errors_of_their_difference_are_named(make_record: MakeRecord) -> None:
+    records = scored(make_record, t001=20, t002=22.8, t003=25.7, t004=40)  # the error of a difference: 1.41
+
+    (line,) = ranking.told_apart(records, [])
+    assert line.endswith(": t001 and t002.")
+    assert "2 standard errors of their FIDs alone; other seeds may move them further" in line
+    assert ranking.told_apart(records[2:], [])[0].startswith("No two neighbours of the ranking differ")
+    assert ranking.told_apart(records[:1], []) == []
+
+
+def test_the_spread_over_seeds_widens_what_cannot_be_told_apart(make_record: MakeRecord) -> None:
+    records = scored(make_record, t001=20, t002=22.8, t003=25.7, t004=40)
+    runs = [make_record(f"t001-s{n}", "complete", [fid]) for n, fid in enumerate((18, 20, 22), start=1)]
+
+    (line,) = ranking.told_apart([*records, *runs], finalists([*records, *runs]))
+    # 2 x sqrt(1 + 1 + 2 x 2^2) = 6.3
+    assert line.endswith("the spread over seeds (2.0) included: t001 and t002, t002 and t003.")
+
+
+def test_what_has_no_error_is_not_said_to_be_close(make_record: MakeRecord) -> None:
+    records = [make_record(f"t00{n}", "complete", [20 + n / 100]) for n in (1, 2)]
+
+    assert ranking.told_apart(records, [])[0].startswith("No two neighbours")
