@@ -25,20 +25,24 @@ LATE = 1 / 3
 """The last part of a run, by which it is judged: early on every run explodes and improves."""
 EXPLODED_NORM = 10.0
 """A healthy slope is slightly above 1, in the first ticks up to 8."""
-IDLE_WASSERSTEIN = 0.0
-"""A critic that puts generated images above real ones, late and on the whole, does not do its work."""
-IDLE_NORM = 0.5
-"""And if its slope is far below 1 too, it is not getting there; near 1 it is level, which is well."""
+IDLE_NORM, IDLE_PENALTY = 0.5, 0.25
+"""Slopes far below the 1 that the penalty asks for, late: (1 - 0.5)^2 is charged and the critic does not mind."""
 COLLAPSED_SHARE = 0.5
 """Of its highest recall, or diversity, that a run has lost when it has collapsed."""
+ONE_IMAGE = 1e-4
+"""Diversity of images that are all one; early in a run it is above this, and grows."""
 VARIED_RECALL, VARIED_DIVERSITY = 0.1, 0.3
 """Below these there was no variety to lose."""
 OVERFIT_SHARE = 0.3
 """Of the gap between real and generated images that the critic sees between training and held-out ones."""
+OVERFIT_DISTANCE = 0.2
+"""And this gap over the critic's slope, a distance of images in -1..1: 500 held-out images leave 0.1 to chance."""
 OSCILLATING_RISE = 0.1
 """A rise of FID between two ticks by this share is no noise of the score (standard error 1-2 %)."""
 OSCILLATING_TICKS = 2
 """So many such rises late in a run are no accident."""
+OSCILLATING_ABOVE = 0.25
+"""Or FID ends by this share above the best it was."""
 IMPROVING_SHARE = 0.1
 """By which the best FID fell in the last part of a run that a longer one would improve."""
 
@@ -97,12 +101,14 @@ def _exploded(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
 
 def _dead(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
     norm, wasserstein = _median(late, "gradient_norm"), _median(late, "wasserstein")
-    if norm < IDLE_NORM and wasserstein < IDLE_WASSERSTEIN:
+    if norm < IDLE_NORM and _median(late, "gradient_penalty") > IDLE_PENALTY and wasserstein <= 0:
         return f"it puts generated above real images ({wasserstein:.2g}), with a slope of {norm:.2g}"
     return ""
 
 
 def _collapsed(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
+    if max(_values(late, "diversity"), default=1.0) < ONE_IMAGE:
+        return f"all images are nearly one (diversity {_last(late, 'diversity'):.1g})"
     for name, varied in (("recall", VARIED_RECALL), ("diversity", VARIED_DIVERSITY)):
         most, now = max(_values(ticks, name), default=0.0), _median(ticks[-2:], name)
         if most > varied and now < COLLAPSED_SHARE * most:
@@ -113,7 +119,8 @@ def _collapsed(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
 def _overfitting(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
     gap, wasserstein = _median(late, "heldout_gap"), _median(late, "wasserstein")
     lowest = min(_values(late, "heldout_gap"), default=0.0)
-    if lowest > 0 and gap > OVERFIT_SHARE * abs(wasserstein):
+    wide = gap > OVERFIT_DISTANCE * _median(late, "gradient_norm")
+    if lowest > 0 and wide and gap > OVERFIT_SHARE * abs(wasserstein):
         return (
             f"the critic tells training from held-out images by {gap:.2g},"
             f" real from generated ones by {wasserstein:.2g}"
@@ -126,6 +133,9 @@ def _oscillating(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
     rises = [b / a - 1 for a, b in itertools.pairwise(fids) if a > 0 and b / a - 1 > OSCILLATING_RISE]
     if len(rises) >= OSCILLATING_TICKS:
         return f"FID rose {len(rises)} times by over {OSCILLATING_RISE:.0%} late, once by {max(rises):.0%}"
+    best, now = min(_values(ticks, "fid"), default=math.nan), _median(ticks[-2:], "fid")
+    if now > (1 + OSCILLATING_ABOVE) * best:
+        return f"FID ends at {now:.0f}, {now / best - 1:.0%} above its best"
     return ""
 
 
