@@ -120,11 +120,8 @@ def _train_all(seeds: list[int], jobs: int, *, picture: Path | None) -> list[dic
                 run, png = future.result()
                 runs.append(run)
                 samples[run["kind"], run["seed"], run["setting"]] = png
-                found = judged(run)
-                print(
-                    f"{run['kind']} {run['setting']} seed {run['seed']}: {found.word}: {found.evidence}",
-                    flush=True,
-                )
+                found, which = judged(run), f"{run['kind']} {run['setting']} seed {run['seed']}"
+                print(f"{which}: {found.word}: {found.evidence}", flush=True)
     if picture:
         _draw(runs, samples, picture)
     return sorted(runs, key=lambda run: (run["seed"], list(KINDS).index(run["kind"]), run["setting"]))
@@ -171,9 +168,8 @@ def _draw(runs: list[dict[str, Any]], samples: dict[Any, bytes], path: Path) -> 
 
     figure, axes = plt.subplots(2, len(KINDS), figsize=(2 * len(KINDS), 4), height_ratios=(1, 1))
     for column, kind in enumerate(KINDS):
-        run = min(
-            (run for run in runs if run["kind"] == kind), key=lambda run: (run["seed"] != 1, run["setting"])
-        )
+        of_kind = [run for run in runs if run["kind"] == kind]
+        run = min(of_kind, key=lambda run: (run["seed"] != 1, run["setting"]))
         with_fid = [tick for tick in run["ticks"] if "fid" in tick]
         curve, picture = axes[0, column], axes[1, column]
         curve.plot([t["images_seen"] / 1000 for t in with_fid], [t["fid"] for t in with_fid], ".-", lw=1)

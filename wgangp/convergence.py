@@ -26,7 +26,7 @@ LATE = 1 / 3
 EXPLODED_NORM = 10.0
 """A healthy slope is slightly above 1, in the first ticks up to 8."""
 IDLE_NORM, IDLE_PENALTY = 0.5, 0.25
-"""Slopes far below the 1 that the penalty asks for, late: (1 - 0.5)^2 is charged and the critic does not mind."""
+"""Slopes far below the 1 that the penalty asks for, late: (1 - 0.5)^2 is charged and the critic stays."""
 COLLAPSED_SHARE = 0.5
 """Of its highest recall, or diversity, that a run has lost when it has collapsed."""
 ONE_IMAGE = 1e-4
@@ -36,7 +36,7 @@ VARIED_RECALL, VARIED_DIVERSITY = 0.1, 0.3
 OVERFIT_SHARE = 0.3
 """Of the gap between real and generated images that the critic sees between training and held-out ones."""
 OVERFIT_DISTANCE = 0.2
-"""And this gap over the critic's slope, a distance of images in -1..1: 500 held-out images leave 0.1 to chance."""
+"""And this gap over the critic's slope, a distance of images in -1..1: of 500 images 0.1 is chance."""
 OSCILLATING_RISE = 0.1
 """A rise of FID between two ticks by this share is no noise of the score (standard error 1-2 %)."""
 OSCILLATING_TICKS = 2
