@@ -8,12 +8,13 @@ python := .venv/bin/python
 pip_quietly := --quiet --quiet --disable-pip-version-check --no-input
 quick := not slow and not fault and not multi_process and not browser
 
-.PHONY: help sweep test test-all check lint types lock
+.PHONY: help sweep test test-all check lint types references lock
 
 help:
 	@echo "make sweep      run a sweep (SPACE=gp.yaml ARGS='--trials 4')"
 	@echo "make test       the tests, without the slow groups"
 	@echo "make test-all   all tests; a skipped one is a failure"
+	@echo "make references other implementations of the scores, for benchmarks/scores.py"
 	@echo "make check      lint, types, test"
 	@echo "make lock       make requirements.txt from pyproject.toml (ARGS=--upgrade: newest versions)"
 
@@ -24,8 +25,10 @@ sweep: .venv/made
 test: .venv/made
 	@exec $(python) -m pytest -m "$(quick)" $(ARGS)
 
-test-all: .venv/made
+test-all: .venv/references
 	@exec $(python) -m pytest --no-skips $(ARGS)
+
+references: .venv/references
 
 check: lint types test
 
@@ -54,9 +57,17 @@ types: .venv/made
 	touch $@ && \
 	echo "Made .venv in $$(($$(date +%s) - start)) s."
 
+.venv/references: requirements-references.txt .venv/made
+	@echo "Adding PyTorch and what is compared with it, once: 5.5 GB more on disk, one to three minutes ..."
+	@$(python) -m pip install $(pip_quietly) --no-compile --require-hashes -r requirements-references.txt
+	@touch $@
+
 # One lock for Linux and macOS, with the hashes of all files of the public index, whatever pip is set to use here.
 lock:
 	@$(PYTHON) -m venv .venv-lock && .venv-lock/bin/python -m pip install $(pip_quietly) $(UV)
 	.venv-lock/bin/uv pip compile --quiet --no-config pyproject.toml --extra dev --universal --python-version 3.11 \
 	  --fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --output-file requirements.txt $(ARGS)
+	.venv-lock/bin/uv pip compile --quiet --no-config --group pyproject.toml:references --constraint requirements.txt \
+	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-annotate \
+	  --custom-compile-command "make lock" --output-file requirements-references.txt
 	@rm -rf .venv-lock

@@ -81,19 +81,20 @@ def told_apart(records: list[TrialRecord], finalists: list[Finalist]) -> list[st
 
     Args:
         records: all trials of the sweep.
-        finalists: whose spread over seeds, if there are any, is taken for that of every trial.
+        finalists: whose spread over seeds, as a share of the mean, is taken for that of every trial.
     """
     complete = [record for record in _in_order(records) if _is_complete(record)]
-    spreads = [finalist.spread**2 for finalist in finalists if math.isfinite(finalist.spread)]
-    seeds = sum(spreads) / len(spreads) if spreads else 0.0
+    spreads = [(one.spread / one.mean) ** 2 for one in finalists if math.isfinite(one.spread) and one.mean]
+    seeds = math.sqrt(sum(spreads) / len(spreads)) if spreads else 0.0
     close = []
     for better, worse in itertools.pairwise(complete):
-        error = math.sqrt(better.best_fid_error**2 + worse.best_fid_error**2 + 2 * seeds)
+        errors = (better.best_fid_error, worse.best_fid_error)
+        error = math.hypot(*errors, seeds * better.best_fid, seeds * worse.best_fid)
         if worse.best_fid - better.best_fid < APART * error:
             close.append(f"{better.label} and {worse.label}")
     why = (
-        f"by less than {APART} standard errors of their difference, the spread over seeds"
-        f" ({math.sqrt(seeds):.1f}) included"
+        f"by less than {APART} standard errors of their difference, the finalists' spread over seeds"
+        f" ({seeds:.0%}) included"
         if spreads
         else f"by less than {APART} standard errors of their FIDs alone; other seeds may move them further,"
         " which finalists would show"

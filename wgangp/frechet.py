@@ -66,8 +66,13 @@ def fid(features: np.ndarray, *, against: Gaussian) -> float:
     mean, covariance = _moments(features, like=against)
     if not np.isfinite(covariance).all():
         return float("nan")
+    return distance(mean, covariance, len(features), against=against)
+
+
+def distance(mean: np.ndarray, covariance: np.ndarray, count: int, *, against: Gaussian) -> float:
+    """FID from a mean [D] and a covariance [D, D] of `count` images, finite."""
     values = scipy.linalg.eigvalsh(_product(covariance, against), driver="evd")
-    return _distance(mean, covariance, against, roots=np.sqrt(_kept(values, len(features), against)))
+    return _sum(mean, covariance, against, roots=np.sqrt(_kept(values, count, against)))
 
 
 def fid_with_error(features: np.ndarray, *, against: Gaussian) -> tuple[float, float]:
@@ -91,14 +96,14 @@ def fid_with_error(features: np.ndarray, *, against: Gaussian) -> tuple[float, f
         return float("nan"), float("nan")
     values, vectors = scipy.linalg.eigh(_product(covariance, against), driver="evd")
     kept = _kept(values, len(features), against)
-    distance = _distance(mean, covariance, against, roots=np.sqrt(kept))
+    found = _sum(mean, covariance, against, roots=np.sqrt(kept))
     centred = np.asarray(features, np.float64) - mean
     # What is as small as rounding has no direction of its own, and would be divided by its fourth root.
     sound = kept > len(mean) * np.finfo(np.float64).eps * kept.max(initial=0)
     basis = against.root @ vectors[:, -len(kept) :][:, sound] / kept[sound] ** 0.25
     influence = 2 * centred @ (mean - against.mean) + np.square(centred).sum(axis=1)
     influence -= np.square(centred @ basis).sum(axis=1)
-    return distance, float(influence.std(ddof=1) / np.sqrt(len(features)))
+    return found, float(influence.std(ddof=1) / np.sqrt(len(features)))
 
 
 def fid_at_infinity(features: np.ndarray, *, against: Gaussian, halvings: int = 2) -> float:
@@ -161,6 +166,6 @@ def _kept(values: np.ndarray, count: int, against: Gaussian) -> np.ndarray:
     return values[-min(against.rank, count - 1) :].clip(min=0)
 
 
-def _distance(mean: np.ndarray, covariance: np.ndarray, against: Gaussian, *, roots: np.ndarray) -> float:
+def _sum(mean: np.ndarray, covariance: np.ndarray, against: Gaussian, *, roots: np.ndarray) -> float:
     total = np.square(mean - against.mean).sum() + np.trace(covariance) + np.trace(against.covariance)
     return max(0.0, float(total - 2 * roots.sum()))

@@ -94,8 +94,8 @@ def test_the_spread_over_seeds_widens_what_cannot_be_told_apart(make_record: Mak
     runs = [make_record(f"t001-s{n}", "complete", [fid]) for n, fid in enumerate((18, 20, 22), start=1)]
 
     (line,) = ranking.told_apart([*records, *runs], finalists([*records, *runs]))
-    # 2 x sqrt(1 + 1 + 2 x 2^2) = 6.3
-    assert line.endswith("the spread over seeds (2.0) included: t001 and t002, t002 and t003.")
+    # 2 x sqrt(1 + 1 + 2.28^2 + 2.57^2) = 7.4 for the second pair, 8.1 of the third
+    assert line.endswith("the finalists' spread over seeds (10%) included: t001 and t002, t002 and t003.")
 
 
 def test_what_has_no_error_is_not_said_to_be_close(make_record: MakeRecord) -> None:
