@@ -4,8 +4,8 @@
     .venv/bin/python benchmarks/scores.py
 
 FID from the moments of the generated images; the reference is prepared once, as a sweep does. The sqrtm form
-is the published one, with scipy's root of a matrix; torch-fidelity takes the eigenvalues of the product. Every
-time is the shortest of several.
+is the published one, with scipy's root of a matrix; torch-fidelity takes the eigenvalues of the product.
+Every time is the shortest of several.
 """
 
 import os
@@ -51,8 +51,7 @@ def _compare(dimensions: int, repeats: int) -> None:
 
         mine = {"mu": mean, "sigma": covariance}
         theirs = {"mu": against.mean, "sigma": against.covariance}
-        name = "frechet_inception_distance"
-        others["torch-fidelity"] = lambda: fid_statistics_to_metric(mine, theirs, False)[name]
+        others["torch-fidelity"] = lambda: next(iter(fid_statistics_to_metric(mine, theirs, False).values()))
     else:
         print("    torch-fidelity is not installed: make references")
     for name, other in others.items():

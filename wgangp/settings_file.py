@@ -48,7 +48,7 @@ class SettingsFile:
         folder = Path() if key in self.overrides else self.folder
         path = Path(os.path.abspath(folder / Path(text).expanduser()))
         if not path.is_file():
-            raise UserError(self.problem(key, f"must be a file, got {show(str(path))}. Check the path."))
+            raise UserError(self.problem(key, f"must be a file, got {path}. Check the path."))
         return str(path)
 
     def where(self, *key: str | int) -> str:

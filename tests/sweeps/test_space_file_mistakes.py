@@ -1,5 +1,7 @@
 """A table of bad space files and all that is said of them, in the order in which it is said."""
 
+from pathlib import Path
+
 import pytest
 
 from sweeps import space_file
@@ -148,6 +150,47 @@ sweep: {trials: 1.5, seed: true}
             "gp.yaml:8: train.generator_lr: must be a valid number, got true",
             "gp.yaml:8: train.adam_beta2: must be a valid number, got '1.5e'",
             "gp.yaml:8: train.precision: must be 'float32', 'float64' or 'bfloat16', got 'off'",
+        ],
+    ),
+    "scores and features": (
+        SEARCH
+        + """\
+train:
+  scores: [fid, kid, kid]
+  features: vgg
+  inception: missing.pb
+  train_images: 0
+""",
+        [
+            "gp.yaml:6: train.train_images: must be greater than or equal to 1, got 0",
+            "gp.yaml:3: train.scores: must name fid, which ranks the trials, and each score once, got"
+            " ['fid', 'kid', 'kid']",
+            "gp.yaml:4: train.features: must be 'classifier' or 'inception', got 'vgg'",
+            f"gp.yaml:5: train.inception: must be a file, got {Path('missing.pb').absolute()}."
+            " Check the path.",
+        ],
+    ),
+    "scores without the one that ranks, and none of ours": (
+        SEARCH + "train: {scores: [kid]}\nfinalists: {count: 101, seeds: 1}",
+        [
+            "gp.yaml:3: finalists.count: must be less than or equal to 100, got 101",
+            "gp.yaml:3: finalists.seeds: must be greater than or equal to 2, got 1",
+            "gp.yaml:2: train.scores: must name fid, which ranks the trials, and each score once, got"
+            " ['kid']",
+        ],
+    ),
+    "a score nobody knows": (
+        SEARCH + "train:\n  scores:\n    - fid\n    - lpips",
+        [
+            "gp.yaml:3: train.scores: must be 'fid', 'kid', 'precision', 'recall', 'density', 'coverage' or"
+            " 'inception_score', got 'lpips'"
+        ],
+    ),
+    "a graph that nothing would read": (
+        SEARCH + f"train:\n  inception: {__file__}",
+        [
+            "gp.yaml:3: train: inception must be left out with features: classifier; set features: inception"
+            " to use it"
         ],
     ),
     "kinds of search that are none": (

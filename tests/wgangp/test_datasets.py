@@ -77,3 +77,36 @@ def test_the_sha256_is_of_images_and_labels() -> None:
     }
 
     assert len(hashes) == 4
+
+
+def labelled(*counts: int) -> Dataset:
+    """So many images of each class, sorted by class, each known by its pixel."""
+    labels = np.repeat(np.arange(len(counts)), counts)
+    return Dataset(np.arange(len(labels), dtype=np.uint8).reshape(-1, 1, 1, 1), labels)
+
+
+@pytest.mark.parametrize("count", [1, 7, 20, 99, 100])
+def test_a_part_has_each_class_in_its_share_up_to_one_image(count: int) -> None:
+    whole = labelled(50, 30, 15, 5)
+    part = datasets.part(whole, count, seed=0)
+
+    assert len(part.images) == len(part.labels) == count
+    for label, of_class in enumerate((50, 30, 15, 5)):
+        assert abs((part.labels == label).sum() - count * of_class / 100) <= 1
+    rows = part.images.ravel()
+    assert len(set(rows.tolist())) == count
+    np.testing.assert_array_equal(part.labels, whole.labels[rows])
+
+
+def test_a_part_follows_its_seed_and_is_in_random_order() -> None:
+    whole = labelled(50, 50)
+    first, again, other = (datasets.part(whole, 60, seed=seed).images for seed in (0, 0, 1))
+
+    np.testing.assert_array_equal(first, again)
+    assert set(first.ravel().tolist()) != set(other.ravel().tolist())
+    assert 0.3 < (whole.labels[first.ravel()][:30] == 0).mean() < 0.7
+
+
+def test_more_than_there_are_is_no_part() -> None:
+    with pytest.raises(UserError, match=r"^train_images: must be at most the 9 training images, got 10"):
+        datasets.part(labelled(4, 5), 10, seed=0)

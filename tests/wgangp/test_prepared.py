@@ -11,6 +11,7 @@ from wgangp import prepared as module
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 from wgangp.prepared import Prepared, freeze, prepare
+from wgangp.trainer import Trainer
 
 
 def silent(line: str) -> None:
@@ -60,7 +61,7 @@ def test_it_comes_from_the_cache_the_second_time_and_survives_pickling(
 def test_a_damaged_cache_is_made_again_and_comes_out_the_same(
     settings: Callable[..., TrainConfig], prepared: Prepared, cache: Path
 ) -> None:
-    (path,) = cache.glob("features-*.npz")
+    (path,) = cache.glob("features-*-classifier-*.npz")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     said: list[str] = []
@@ -136,3 +137,30 @@ def test_frozen_features_of_other_data_are_refused(
     freeze(prepared, tmp_path)
     with pytest.raises(UserError, match="belong to other data: split_seed must be 0, got 1"):
         prepare(settings(split_seed=1), cache=cache, frozen=tmp_path, say=silent)
+
+
+def test_training_on_a_part_leaves_reference_and_heldout_images_as_they_are(
+    settings: Callable[..., TrainConfig], prepared: Prepared, cache: Path
+) -> None:
+    part = prepare(settings(train_images=200), cache=cache, say=silent)
+
+    assert (part.facts["train_images"], part.facts["reference_images"]) == (200, 1618)
+    assert part.facts | {"train_images": 1618} == prepared.facts
+    np.testing.assert_array_equal(part.heldout, prepared.heldout)
+    np.testing.assert_array_equal(part.reference.features, prepared.reference.features)
+    everything = {image.tobytes() for image in prepared.images}
+    assert {image.tobytes() for image in part.images} < everything
+    with pytest.raises(UserError, match="batch_size must be at most the 200 training images, got 256"):
+        Trainer(part).start(settings(train_images=200, batch_size=256, n_critic=1))
+
+
+def test_no_heldout_image_trains(prepared: Prepared) -> None:
+    """Rows, not pictures: the digits hold some twice."""
+    training, heldout = datasets.split(datasets.READERS["digits"](), seed=0)
+    rows = datasets.split(
+        datasets.Dataset(np.arange(1797)[:, None, None, None], datasets.READERS["digits"]().labels), seed=0
+    )
+
+    np.testing.assert_array_equal(prepared.images, training.images)
+    np.testing.assert_array_equal(prepared.heldout, heldout.images)
+    assert not set(rows[0].images.ravel()) & set(rows[1].images.ravel())
