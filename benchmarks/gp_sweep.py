@@ -61,7 +61,7 @@ def _row(seed: int, space: str, out: Path) -> str:
     best = winner(records)
     assert best is not None
     published, two_rate = (record for record in records if record.baseline)
-    fresh = json.loads((folder.best / "scores.json").read_text())["scores"]
+    fresh = json.loads((folder.best / "scores.json").read_text())["scores"][best.label]
     startup = statistics.median(record.ticks[1]["startup_seconds"] for record in records)
     return _line(
         str(seed),

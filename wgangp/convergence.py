@@ -33,7 +33,7 @@ ONE_IMAGE = 1e-4
 """Diversity of images that are all one; early in a run it is above this, and grows."""
 VARIED_RECALL, VARIED_DIVERSITY = 0.1, 0.3
 """Below these there was no variety to lose."""
-OVERFIT_SHARE = 0.3
+OVERFIT_SHARE = 0.1
 """Of the gap between real and generated images that the critic sees between training and held-out ones."""
 OVERFIT_DISTANCE = 0.2
 """And this gap over the critic's slope, a distance of images in -1..1: of 500 images 0.1 is chance."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wgangp.config import TrainConfig
+from wgangp.convergence import Verdict, verdict
 from wgangp.progress import Progress
 
 if TYPE_CHECKING:
@@ -41,13 +42,22 @@ class Run:
         aside.replace(self.folder / "samples.png")
         metrics = progress.metrics
         line = (
-            f"{progress.images_seen / 1000:g}/{self.config.budget_kimg:g} kimg  fid {metrics['fid']:.1f}"
-            f"  best {metrics['best_fid']:.1f}  wasserstein {metrics['wasserstein']:.3g}"
+            f"{progress.images_seen / 1000:g}/{self.config.budget_kimg:g} kimg"
+            f"  fid {metrics['fid']:.1f} +- {metrics['fid_standard_error']:.1f}  best {metrics['best_fid']:.1f}  wasserstein {metrics['wasserstein']:.3g}"
             f"  gradient_norm {metrics['gradient_norm']:.3g}  {metrics['images_per_second']:.0f} images/s"
         )
         with (self.folder / "log.txt").open("a") as log:
             log.write(line + "\n")
         return line
+
+    def verdict(self) -> Verdict:
+        """What the recorded curves say."""
+        path = self.folder / "metrics.csv"
+        if not path.exists():
+            return verdict([])
+        with path.open(newline="") as file:
+            rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        return verdict(rows)
 
     def forget_after(self, tick: int) -> None:
         """Drop recorded ticks that a resumed run will do again."""

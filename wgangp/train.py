@@ -95,6 +95,8 @@ def _train(run: Run, options: argparse.Namespace) -> int:
         outcome = progress.outcome
         if outcome == "diverged":
             print(f"diverged: {progress.reason}", file=sys.stderr)
+    if outcome == "complete" and (found := run.verdict()).word != "-":
+        print(f"{found.word}: {found.evidence}")
     print(f"{outcome}; samples: {run.folder / 'samples.png'}")
     return 0 if outcome == "complete" else 1
 

@@ -38,10 +38,16 @@ def test_a_sweep_runs_to_the_end_and_everything_agrees(sweep: Any, space: str) -
     assert winner["from"]["trial"] == label
     assert {name: winner[name] for name in best.params} == best.params
     assert label in (sweep.folder / "report.md").read_text()
-    scores = json.loads((sweep.folder / "best" / "scores.json").read_text())["scores"]
+    scores = json.loads((sweep.folder / "best" / "scores.json").read_text())["scores"][label]
     # Fresh noise is another draw of the same generator: close to the score, and not the same.
     assert scores["fid_fresh"] != best.value
     assert abs(scores["fid_fresh"] - best.value) < 3 + 0.5 * best.value
+    assert scores["fid_at_infinity"] < scores["fid_fresh"] + 3 * scores["fid_standard_error"]
+    tags = runs[label].data.tags
+    assert tags["features_sha256"] == parent.data.tags["features_sha256"] == winner["from"]["features_sha256"]
+    said = {run.data.tags.get("verdict") for run in runs.values()}
+    assert said & {"improving", "plateaued", "oscillating"}
+    assert {"fid_standard_error", "recall", "diversity"} <= runs[label].data.metrics.keys()
 
     (train,) = [line for line in sweep.output.splitlines() if line.startswith("Train the winner: ")]
     command = shlex.split(train.removeprefix("Train the winner: "))

@@ -28,6 +28,9 @@ def test_the_best_generator_is_scored_on_noise_of_its_own(
     assert found == again
     assert found["fid_fresh"] != progress.metrics["best_fid"]
     assert found["fid_fresh"] == pytest.approx(progress.metrics["best_fid"], rel=0.1)
+    assert found["fid_at_infinity"] == pytest.approx(found["fid_fresh"], abs=8 * found["fid_standard_error"])
+    assert found["fid_at_infinity"] != found["fid_fresh"]
+    assert {"precision", "recall", "diversity"} <= found.keys() and "fid" not in found
     assert 0 <= found["classes_seen"] <= min(10, found["sure_samples"])
     assert found["sure_samples"] <= 64
     picture = Image.open(io.BytesIO((tmp_path / "best" / "samples.png").read_bytes()))
