@@ -43,7 +43,8 @@ class Run:
         metrics = progress.metrics
         line = (
             f"{progress.images_seen / 1000:g}/{self.config.budget_kimg:g} kimg"
-            f"  fid {metrics['fid']:.1f} +- {metrics['fid_standard_error']:.1f}  best {metrics['best_fid']:.1f}  wasserstein {metrics['wasserstein']:.3g}"
+            f"  fid {metrics['fid']:.1f} +- {metrics['fid_standard_error']:.1f}"
+            f"  best {metrics['best_fid']:.1f}  wasserstein {metrics['wasserstein']:.3g}"
             f"  gradient_norm {metrics['gradient_norm']:.3g}  {metrics['images_per_second']:.0f} images/s"
         )
         with (self.folder / "log.txt").open("a") as log:
