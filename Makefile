@@ -26,7 +26,7 @@ test: .venv/made
 	@exec $(python) -m pytest -m "$(quick)" $(ARGS)
 
 test-all: .venv/references
-	@exec $(python) -m pytest --no-skips $(ARGS)
+	@exec $(python) -m pytest --no-skips -n 2 --dist loadgroup $(ARGS)
 
 references: .venv/references
 

@@ -6,6 +6,9 @@ from typing import TypeVar
 
 import pytest
 
+# Their tests run short of the machine's memory on purpose: never two at once.
+ALONE = ("test_workers.py", "test_gangs.py")
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # errors only; read once, when TensorFlow is first imported
@@ -15,6 +18,14 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="count every skipped test or file as failed")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `-n 2 --dist loadgroup` the tests of a file stay together, as their fixtures do."""
+    for item in items:
+        group = "memory" if item.path.name in ALONE else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(wrapper=True)
