@@ -25,10 +25,10 @@ sweep: .venv/made
 test: .venv/made
 	@exec $(python) -m pytest -m "$(quick)" $(ARGS)
 
-test-all: .venv/references
+test-all: .venv/made .venv-references/made
 	@exec $(python) -m pytest --no-skips -n 2 --dist loadgroup $(ARGS)
 
-references: .venv/references
+references: .venv-references/made
 
 check: lint types test
 
@@ -57,9 +57,11 @@ types: .venv/made
 	touch $@ && \
 	echo "Made .venv in $$(($$(date +%s) - start)) s."
 
-.venv/references: requirements-references.txt .venv/made
-	@echo "Adding PyTorch and what is compared with it, once: 5.5 GB more on disk, one to three minutes ..."
-	@$(python) -m pip install $(pip_quietly) --no-compile --require-hashes -r requirements-references.txt
+# In an environment of its own: beside PyTorch TensorFlow crashes, and torch-fidelity brings a package named tests.
+.venv-references/made: requirements-references.txt
+	@echo "Making .venv-references, once: PyTorch and what is compared with it, 5.5 GB, one to three minutes ..."
+	@rm -rf .venv-references && $(PYTHON) -m venv .venv-references
+	@.venv-references/bin/python -m pip install $(pip_quietly) --no-compile --require-hashes -r requirements-references.txt
 	@touch $@
 
 # One lock for Linux and macOS, with the hashes of all files of the public index, whatever pip is set to use here.

@@ -1,7 +1,7 @@
 """Seconds of our scores against other forms of them, on the same features, in one run.
 
     make references
-    .venv/bin/python benchmarks/scores.py
+    .venv-references/bin/python benchmarks/scores.py
 
 FID from the moments of the generated images; the reference is prepared once, as a sweep does. The sqrtm form
 is the published one, with scipy's root of a matrix; torch-fidelity takes the eigenvalues of the product.

@@ -1,6 +1,6 @@
-"""Scores by pytorch-fid and torch-fidelity, in a process of their own: PyTorch beside TensorFlow crashes.
+"""Scores by pytorch-fid and torch-fidelity, in the environment of `make references`.
 
-    python other_scores.py SETS.npz FOUND.json
+    .venv-references/bin/python other_scores.py SETS.npz FOUND.json
 
 SETS holds float64 features `<name>/fake` and `<name>/real`. FOUND has, by name, fid of both, and of
 torch-fidelity kid (all samples as one subset), precision, recall, and inception_score (the fake ones as

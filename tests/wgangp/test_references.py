@@ -2,8 +2,6 @@
 
 import json
 import subprocess
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,10 @@ import pytest
 from wgangp import frechet, scores
 from wgangp.neighbours import Neighbourhood
 
+PYTHON = Path(__file__).parents[2] / ".venv-references" / "bin" / "python"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not find_spec("torch_fidelity"), reason="`make references` installs them"),
+    pytest.mark.skipif(not PYTHON.exists(), reason="`make references` installs them"),
 ]
 SCRIPT = Path(__file__).with_name("other_scores.py")
 
@@ -52,7 +51,7 @@ def others(sets: Sets, tmp_path_factory: pytest.TempPathFactory) -> dict[str, di
     fakes = {f"{name}/fake": fake for name, (fake, _) in sets.items()}
     reals = {f"{name}/real": real for name, (_, real) in sets.items()}
     np.savez(folder / "sets.npz", **fakes, **reals)  # type: ignore[arg-type]
-    command = [sys.executable, str(SCRIPT), str(folder / "sets.npz"), str(folder / "found.json")]
+    command = [str(PYTHON), str(SCRIPT), str(folder / "sets.npz"), str(folder / "found.json")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads((folder / "found.json").read_text())
