@@ -98,11 +98,13 @@ def part(training: Dataset, count: int, *, seed: int) -> Dataset:
         raise UserError(
             f"train_images: must be at most the {len(training.images)} training images, got {count}."
         )
-    # Rank within the class over the size of the class: sorted by it, every first part has the shares right.
     random = np.random.default_rng(seed)
-    order = np.empty(len(training.labels))
-    for label in np.unique(training.labels):
-        rows = random.permutation(np.flatnonzero(training.labels == label))
-        order[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
-    rows = random.permutation(np.argsort(order, kind="stable")[:count])
+    labels, sizes = np.unique(training.labels, return_counts=True)
+    counts, left = np.divmod(count * sizes, len(training.labels))
+    counts[np.argsort(-left, kind="stable")[: count - counts.sum()]] += 1  # the largest remainders
+    kept = [
+        random.permutation(np.flatnonzero(training.labels == label))[:number]
+        for label, number in zip(labels, counts, strict=True)
+    ]
+    rows = random.permutation(np.concatenate(kept))
     return Dataset(training.images[rows], training.labels[rows])
