@@ -48,7 +48,7 @@ class Scorer:
     ) -> dict[str, float]:
         """The scores `names` of features [N, D], in random order, and class probabilities [N, classes].
 
-        Values are NaN if a feature is not finite.
+        A value is NaN if a feature that it is of is not finite.
 
         Raises:
             ValueError: there are too few samples.
