@@ -72,14 +72,17 @@ def winner(records: list[TrialRecord]) -> TrialRecord | None:
 
 def next_run(records: list[TrialRecord], asked: Finalists) -> NextRun | None:
     """The next run from another seed, once every trial has ended; None: there is none now."""
-    if not all(trial.ending for trial in trials_of(records)):
-        return None
+    ended = all(trial.ending for trial in trials_of(records))
+    return next(iter(missing_runs(records, asked)), None) if ended else None
+
+
+def missing_runs(records: list[TrialRecord], asked: Finalists) -> list[NextRun]:
+    """The runs of the best trials so far that have not been asked for, in order: by seed, then by FID."""
     best = _by_fid(records)[: asked.count]
     seeds, known = range(1, asked.seeds + 1), {record.label for record in records}
-    runs = [
-        NextRun(f"{one.label}-s{seed}", one.params, len(best) * len(seeds)) for seed in seeds for one in best
-    ]
-    return next((run for run in runs if run.label not in known), None)
+    of = len(best) * len(seeds)
+    runs = [NextRun(f"{one.label}-s{seed}", one.params, of) for seed in seeds for one in best]
+    return [run for run in runs if run.label not in known]
 
 
 def _by_fid(records: list[TrialRecord]) -> list[TrialRecord]:

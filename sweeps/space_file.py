@@ -59,7 +59,7 @@ def check_unchanged(given: Space, frozen: dict[str, Any]) -> None:
 def _flat(values: Any, key: Key = ()) -> dict[Key, Any]:
     if isinstance(values, dict):
         return {k: v for name, value in values.items() for k, v in _flat(value, (*key, name)).items()}
-    if isinstance(values, list):
+    if isinstance(values, list) and all(isinstance(value, dict) for value in values):
         return {k: v for index, value in enumerate(values) for k, v in _flat(value, (*key, index)).items()}
     return {key: values}
 

@@ -107,7 +107,7 @@ def plan_resume(
     folder.check_free()
     space, known = _look(folder, trials)
     wanted = max(known.wanted, trials or 0)
-    for line in outlook.resume_lines(folder, known.records, wanted):
+    for line in outlook.resume_lines(folder, known.records, wanted, space.finalists):
         view.print(line)
     if prepare:
         frozen = _frozen_features(folder)

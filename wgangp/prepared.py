@@ -221,6 +221,7 @@ def _thaw(folder: Path, data: dict[str, str | int]) -> dict[str, np.ndarray]:
         if _WEIGHT + _GRAPH not in stored:
             stored["accuracy"] = np.asarray(float(facts["features_accuracy"]))
         frozen = {name: facts[name] for name in data}
+        stored[_REFERENCE + "features"]  # which those of older versions lack
         sha256 = facts["features_sha256"]
     except (OSError, ValueError, KeyError, TypeError, arrays.DamagedFile) as error:
         raise UserError(f"{folder}: the frozen features cannot be read: {error}. {_MEND}") from error

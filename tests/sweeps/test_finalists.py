@@ -8,7 +8,7 @@ import pytest
 from optuna.trial import FrozenTrial
 
 from sweeps import lineage
-from sweeps.finalists import finalists, next_run, winner
+from sweeps.finalists import finalists, missing_runs, next_run, winner
 from sweeps.records import Ending, TrialRecord, order
 from sweeps.space import Finalists
 from sweeps.study import SweepStudy
@@ -77,6 +77,7 @@ def test_runs_begin_when_all_trials_have_ended_and_take_turns_by_seed(make_recor
     records = [*complete(make_record, t001=30, t002=10, t003=20), make_record("t004", "pruned", [5])]
     assert next_run([*records, make_record("t005", "", [1])], asked) is None
     assert next_run(records, Finalists()) is None
+    assert len(missing_runs(records, asked)) == 4
 
     labels = []
     while run := next_run(records, asked):

@@ -19,12 +19,12 @@ Play = Callable[..., Ending | None]
 
 def plan(folder: SweepFolder, study: SweepStudy) -> list[str]:
     known = history.read(folder, study.space)
-    return outlook.resume_lines(folder, known.records, known.wanted)
+    return outlook.resume_lines(folder, known.records, known.wanted, study.space.finalists)
 
 
-def started(open_study: OpenStudy, folder: SweepFolder) -> SweepStudy:
+def started(open_study: OpenStudy, folder: SweepFolder, *overrides: str) -> SweepStudy:
     """A sweep of four that has its name, its copy of the space, and a study."""
-    study = open_study("sweep.trials=4", "sweep.retries=0", "pruner.name=none")
+    study = open_study("sweep.trials=4", "sweep.retries=0", "pruner.name=none", *overrides)
     (folder.path / "id").write_text("gp-0001-abcd\n")
     settings_file.dump(study.space.values(), folder.space)
     return study
@@ -74,6 +74,30 @@ def test_a_sweep_says_whether_it_is_complete_has_failed_or_is_running(
         assert outlook.state_line(folder).startswith("gp-0001  running (process ")
     folder.space.write_text("nonsense")
     assert outlook.state_line(folder).startswith("gp-0001  cannot be read: space.yaml")
+
+
+def test_runs_of_finalists_are_told_apart_from_trials(
+    open_study: OpenStudy, play: Play, folder: SweepFolder
+) -> None:
+    study = started(open_study, folder, "finalists.count=2", "finalists.seeds=2")
+    for number in range(4):
+        study.ask()
+        play(study, f"t00{number + 1}", *[50] * 8, 40 - number)
+        study.end(f"t00{number + 1}")
+    best = "best FID 37.0 (t004)"
+    assert (
+        outlook.state_line(folder)
+        == f"gp-0001  interrupted: 4 of 4 trials ended, 4 finalist runs missing, {best}"
+    )
+    assert plan(folder, study)[1:] == ["  4 runs of finalists still to be started"]
+
+    study.ask()
+    assert plan(folder, study) == [
+        "  gp-0001: 4 of 4 trials ended",
+        f"  t004-s1 interrupted: begins anew  {study.record('t004').settings}",
+        "  3 runs of finalists still to be started",
+    ]
+    assert outlook.state_line(folder) == f"gp-0001  interrupted: 4 of 4 trials ended, 1 interrupted, {best}"
 
 
 def test_a_torn_journal_is_read_and_left_as_it_is(open_study: OpenStudy, folder: SweepFolder) -> None:
