@@ -42,7 +42,7 @@ OSCILLATING_RISE = 0.1
 OSCILLATING_TICKS = 2
 """So many such rises late in a run are no accident."""
 OSCILLATING_ABOVE = 0.25
-"""Or FID is by this share above its best in the last two ticks."""
+"""Or one rise by this share; or FID is so far above its best in the last two ticks."""
 IMPROVING_SHARE = 0.1
 """By which the best FID fell in the last part of a run that a longer one would improve."""
 
@@ -131,8 +131,9 @@ def _overfitting(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
 def _oscillating(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
     fids = _values(ticks[-len(late) - 1 :], "fid")
     rises = [b / a - 1 for a, b in itertools.pairwise(fids) if a > 0 and b / a - 1 > OSCILLATING_RISE]
-    if len(rises) >= OSCILLATING_TICKS:
-        return f"FID rose {len(rises)} times by over {OSCILLATING_RISE:.0%} late, once by {max(rises):.0%}"
+    if len(rises) >= OSCILLATING_TICKS or max(rises, default=0.0) > OSCILLATING_ABOVE:
+        times = "once" if len(rises) == 1 else f"{len(rises)} times by over {OSCILLATING_RISE:.0%}, at most"
+        return f"late on FID rose {times} by {max(rises):.0%}"
     best, now = (min(_values(some, "fid"), default=math.nan) for some in (ticks, ticks[-2:]))
     if now > (1 + OSCILLATING_ABOVE) * best:
         return f"FID ends at {now:.0f}, {now / best - 1:.0%} above its best"
