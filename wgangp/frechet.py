@@ -2,7 +2,7 @@
 
     FID = |m1 - m2|^2 + Tr(C1 + C2 - 2 (C1 C2)^(1/2))        Heusel et al. 2017, covariances over N - 1
 
-The trace of the root is the sum of the square roots of the eigenvalues of S = R C2 R with R R = C1. S is
+The trace of the root is the sum of the square roots of the eigenvalues of S = L^T C2 L with L L^T = C1. S is
 symmetric, so they are real; and of known rank, so what rounding adds is left out: exact with fewer samples
 than dimensions too.
 
@@ -23,13 +23,13 @@ class Gaussian:
     Attributes:
         mean: [D].
         covariance: [D, D], divided by count - 1.
-        root: [D, D], the symmetric square root of `covariance`.
+        factor: [D, D], L, lower triangular, with L L^T = `covariance`.
         count: images it was made of; 0 if it is not made of images.
     """
 
     mean: np.ndarray
     covariance: np.ndarray
-    root: np.ndarray
+    factor: np.ndarray
     count: int
 
     @property
@@ -47,11 +47,11 @@ def gaussian(features: np.ndarray) -> Gaussian:
     mean, covariance = _moments(features)
     if not np.isfinite(covariance).all():
         raise ValueError("the features of the reference must be finite")
-    values, vectors = scipy.linalg.eigh(covariance, driver="evd")
-    rank = min(len(mean), len(features) - 1)
-    kept = vectors[:, -rank:]
-    root = (kept * np.sqrt(values[-rank:].clip(min=0))) @ kept.T
-    return Gaussian(mean=mean, covariance=covariance, root=root, count=len(features))
+    # Of the centred features themselves, and so as exact as they are, whatever the rank.
+    (upper,) = scipy.linalg.qr((features - mean) / np.sqrt(len(features) - 1), mode="r")
+    factor = np.zeros_like(covariance)
+    factor[:, : len(upper)] = upper[: len(mean)].T
+    return Gaussian(mean=mean, covariance=covariance, factor=factor, count=len(features))
 
 
 def fid(features: np.ndarray, *, against: Gaussian) -> float:
@@ -71,7 +71,8 @@ def fid(features: np.ndarray, *, against: Gaussian) -> float:
 
 def distance(mean: np.ndarray, covariance: np.ndarray, count: int, *, against: Gaussian) -> float:
     """FID from a mean [D] and a covariance [D, D] of `count` images, finite."""
-    values = scipy.linalg.eigvalsh(_product(covariance, against), driver="evd")
+    product = _product(covariance, against)
+    values = scipy.linalg.eigvalsh(product, lower=True, driver="evd", overwrite_a=True)
     return _sum(mean, covariance, against, roots=np.sqrt(_kept(values, count, against)))
 
 
@@ -81,7 +82,7 @@ def fid_with_error(features: np.ndarray, *, against: Gaussian) -> tuple[float, f
     The error is the infinitesimal jackknife (Efron 1982), the limit of a bootstrap of many resamples without
     its own noise: the standard deviation over samples x of what each adds to FID to first order,
 
-        2 (m2 - m1).c + c.c - c.A c       c = x - m2,  A = R (R C2 R)^(-1/2) R
+        2 (m2 - m1).c + c.c - c.A c       c = x - m2,  A = L (L^T C2 L)^(-1/2) L^T
 
     over sqrt(N). It knows nothing of another training run's luck.
 
@@ -94,13 +95,13 @@ def fid_with_error(features: np.ndarray, *, against: Gaussian) -> tuple[float, f
     mean, covariance = _moments(features, like=against)
     if not np.isfinite(covariance).all():
         return float("nan"), float("nan")
-    values, vectors = scipy.linalg.eigh(_product(covariance, against), driver="evd")
+    values, vectors = scipy.linalg.eigh(_product(covariance, against), lower=True, driver="evd")
     kept = _kept(values, len(features), against)
     found = _sum(mean, covariance, against, roots=np.sqrt(kept))
     centred = np.asarray(features, np.float64) - mean
     # What is as small as rounding has no direction of its own, and would be divided by its fourth root.
     sound = kept > len(mean) * np.finfo(np.float64).eps * kept.max(initial=0)
-    basis = against.root @ vectors[:, -len(kept) :][:, sound] / kept[sound] ** 0.25
+    basis = against.factor @ vectors[:, -len(kept) :][:, sound] / kept[sound] ** 0.25
     influence = 2 * centred @ (mean - against.mean) + np.square(centred).sum(axis=1)
     influence -= np.square(centred @ basis).sum(axis=1)
     return found, float(influence.std(ddof=1) / np.sqrt(len(features)))
@@ -157,8 +158,9 @@ def _moments(features: np.ndarray, *, like: Gaussian | None = None) -> tuple[np.
 
 
 def _product(covariance: np.ndarray, against: Gaussian) -> np.ndarray:
-    product = against.root @ covariance @ against.root
-    return (product + product.T) / 2
+    """S, of which only the lower triangle counts; LAPACK leaves out what is zero or known by symmetry."""
+    product, _ = scipy.linalg.lapack.dsygst(covariance, against.factor, itype=2, lower=1)
+    return product
 
 
 def _kept(values: np.ndarray, count: int, against: Gaussian) -> np.ndarray:

@@ -54,7 +54,7 @@ def test_fewer_samples_than_dimensions_give_the_exact_distance() -> None:
 
 
 def test_bias_of_gaussian_samples_is_about_1104_over_n_at_64_dimensions() -> None:
-    exact = frechet.Gaussian(mean=np.zeros(64), covariance=np.eye(64), root=np.eye(64), count=0)
+    exact = frechet.Gaussian(mean=np.zeros(64), covariance=np.eye(64), factor=np.eye(64), count=0)
     random = np.random.default_rng(0)
 
     found = [frechet.fid(random.normal(size=(2000, 64)), against=exact) for _ in range(10)]
@@ -104,7 +104,7 @@ def test_the_standard_error_is_that_of_fresh_draws_of_a_bootstrap_and_of_split_h
 
 
 def test_the_extrapolation_takes_the_bias_away() -> None:
-    exact = frechet.Gaussian(mean=np.zeros(64), covariance=np.eye(64), root=np.eye(64), count=0)
+    exact = frechet.Gaussian(mean=np.zeros(64), covariance=np.eye(64), factor=np.eye(64), count=0)
     random = np.random.default_rng(0)
     sets = [random.normal(size=(4000, 64)) for _ in range(10)]
 

@@ -44,7 +44,7 @@ def test_the_reference_is_of_the_training_part(prepared: Prepared) -> None:
     gaussian = prepared.reference.gaussian
     assert gaussian.count == 1618
     np.testing.assert_allclose(gaussian.mean, features.mean(0), rtol=1e-4)
-    np.testing.assert_allclose(gaussian.root @ gaussian.root, gaussian.covariance, atol=1e-5)
+    np.testing.assert_allclose(gaussian.factor @ gaussian.factor.T, gaussian.covariance, atol=1e-5)
     np.testing.assert_allclose(prepared.reference.features, features, rtol=1e-4, atol=1e-4)
 
 
@@ -94,7 +94,7 @@ def test_frozen_features_are_used_and_no_others(
 
     assert found.facts == another.facts != prepared.facts
     np.testing.assert_array_equal(found.features.weights["0"], weights["0"])
-    np.testing.assert_array_equal(found.reference.gaussian.root, prepared.reference.gaussian.root)
+    np.testing.assert_array_equal(found.reference.gaussian.factor, prepared.reference.gaussian.factor)
 
 
 @pytest.mark.parametrize("name", ["features.json", "weights.npz", "reference.npz"])
