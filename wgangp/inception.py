@@ -7,11 +7,13 @@ FID.
 """
 
 import hashlib
+import http.client
 import os
 import tarfile
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,12 +49,12 @@ def graph_bytes(path: str | None, *, cache: Path, say: Callable[[str], None]) ->
     if path is not None:
         return _read(Path(path))
     kept = cache / GRAPH
-    if not kept.exists():
-        archive = cache / Path(ARCHIVE).name
-        _download(ARCHIVE, archive, say=say)
-        arrays.write(kept, _read(archive))
-        archive.unlink()
-    return _read(kept)
+    try:
+        return _read(kept)
+    except UserError:  # there is none, or it is damaged
+        graph = _downloaded(ARCHIVE, cache=cache, say=say)
+    arrays.write(kept, graph)
+    return graph
 
 
 def sha256(graph: bytes) -> str:
@@ -104,7 +106,7 @@ def _read(path: Path) -> bytes:
                 graph = file.read()
         else:
             graph = path.read_bytes()
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise UserError(f"inception: {path} cannot be read: {error}. Check the path.") from error
     _parsed(graph, name=str(path))
     return graph
@@ -126,28 +128,36 @@ def _parsed(graph: bytes, *, name: str) -> tf.compat.v1.GraphDef:
     return definition
 
 
-def _download(address: str, path: Path, *, say: Callable[[str], None]) -> None:
-    """To `path`, which is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+def _downloaded(address: str, *, cache: Path, say: Callable[[str], None]) -> bytes:
+    """The graph in the archive at `address`, which lies in the cache only as long as it takes."""
+    cache.mkdir(parents=True, exist_ok=True)
+    archive = cache / f".{Path(address).name}.{os.getpid()}"
     say("downloading Inception")
     try:
-        with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as source, aside.open("wb") as file:
-            size, come, said = int(source.headers["Content-Length"] or 0), 0, time.monotonic()
-            while block := source.read(_BLOCK):
-                file.write(block)
-                come += len(block)
-                if time.monotonic() > said + 1:
-                    said = time.monotonic()
-                    say(f"downloading Inception: {come / 1e6:.0f} of {size / 1e6:.0f} MB")
-        if size and come != size:
-            raise OSError(f"{come} of {size} bytes came")
-        aside.replace(path)
-    except (OSError, ValueError) as error:
+        _fetch(address, archive, say=say)
+        return _read(archive)
+    except (OSError, ValueError, http.client.HTTPException, UserError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(error, UserError):
+            reason = "what came is not the archive"
+        reason = " ".join(str(reason).split())  # it may quote what a server said
         raise UserError(
             f"features: inception needs its graph, which cannot be downloaded ({reason}). Get {address} where"
             " there is a network, and name the file in WGANGP_INCEPTION or as train.inception."
         ) from error
     finally:
-        aside.unlink(missing_ok=True)
+        archive.unlink(missing_ok=True)
+
+
+def _fetch(address: str, path: Path, *, say: Callable[[str], None]) -> None:
+    with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as source, path.open("wb") as file:
+        size, come, said = int(source.headers["Content-Length"] or 0), 0, time.monotonic()
+        while block := source.read(_BLOCK):
+            file.write(block)
+            come += len(block)
+            if time.monotonic() > said + 1:
+                said = time.monotonic()
+                of = f" of {size / 1e6:.0f}" if size else ""
+                say(f"downloading Inception: {come / 1e6:.0f}{of} MB")
+    if size and come != size:
+        raise OSError(f"{come} of {size} bytes came")
