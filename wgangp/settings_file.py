@@ -37,19 +37,19 @@ class SettingsFile:
     overrides: Mapping[Key, str] = field(default_factory=dict)
     folder: Path = Path()
 
-    def named_file(self, key: Key, text: str) -> str:
+    def named_file(self, key: Key, text: str, *, needed: bool = True) -> str:
         """Absolute path of the file that the value `text` of `key` names.
 
         A relative one is beside this file; of an override, in the working folder.
 
         Raises:
-            UserError: there is no such file.
+            UserError: it is needed, and there is no such file.
         """
         folder = Path() if key in self.overrides else self.folder
-        path = Path(os.path.abspath(folder / Path(text).expanduser()))
-        if not path.is_file():
+        path = os.path.abspath(folder / os.path.expanduser(text))
+        if needed and not os.path.isfile(path):
             raise UserError(self.problem(key, f"must be a file, got {path}. Check the path."))
-        return str(path)
+        return path
 
     def where(self, *key: str | int) -> str:
         """Where `key`, or the innermost part of it that is written, stands: `gp.yaml:9` or `--set a.b=1`.
