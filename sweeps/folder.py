@@ -45,6 +45,11 @@ class SweepFolder:
         return self.path / "features"
 
     @property
+    def has_features(self) -> bool:
+        """Whether they were kept; a sweep may have been stopped before."""
+        return (self.features / "features.json").exists()
+
+    @property
     def trials(self) -> Path:
         return self.path / "trials"
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sweeps.baselines import check_baselines
+from sweeps.folder import SweepFolder
 from sweeps.resources import Resources
 from sweeps.search import KINDS, Choices, FloatRange, Searched, Value
 from sweeps.space import Finalists, Objective, Pruner, Sampler, Space, Study, Sweep
@@ -28,7 +29,8 @@ def load(path: Path, *, overrides: list[str] | None = None) -> Space:
 def check_unchanged(given: Space, frozen: dict[str, Any]) -> None:
     """Hold a space file against the `values` its sweep was started with; only `sweep.trials` may differ.
 
-    A setting that came into being since then is unchanged at its default.
+    And where Inception's graph was read: it is frozen itself. A setting that came into being since then is
+    unchanged at its default.
 
     Raises:
         UserError: with a line for each key that differs.
@@ -40,7 +42,7 @@ def check_unchanged(given: Space, frozen: dict[str, Any]) -> None:
         for section, model in models.items()
         for field, info in model.model_fields.items()
     }
-    may_differ = {("sweep", "trials")}
+    may_differ = {("sweep", "trials"), ("train", "inception")}
     may_differ |= {key for key, value in defaults.items() if key not in there and here.get(key) == value}
     may_differ -= {("train", "init_seed")}  # without one each trial has its own
     if given.sweep.seed != there["sweep", "seed"]:  # said once, not again for each seed that follows it
@@ -192,8 +194,9 @@ def _train(file: SettingsFile, problems: list[str]) -> dict[str, Value]:
         if field not in TrainConfig.model_fields:
             problems.append(file.problem(("train", field), unknown(field, TrainConfig.model_fields)))
     if isinstance(train.get("inception"), str):
+        needed = not SweepFolder(file.folder).has_features  # of a sweep's own space: it was read at the start
         try:
-            train["inception"] = file.named_file(("train", "inception"), train["inception"])
+            train["inception"] = file.named_file(("train", "inception"), train["inception"], needed=needed)
         except UserError as error:
             problems += error.problems
     return train

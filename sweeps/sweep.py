@@ -171,7 +171,7 @@ def _look(folder: SweepFolder, trials: int | None) -> tuple[Space, history.Histo
 
 def _frozen_features(folder: SweepFolder) -> Path | None:
     """None: the sweep was stopped before they were kept; they are made again."""
-    return folder.features if (folder.features / "features.json").exists() else None
+    return folder.features if folder.has_features else None
 
 
 class _Shown(logging.Handler):

@@ -130,11 +130,11 @@ def _new(options: argparse.Namespace) -> Run:
         file = settings_file.parse("{}", name="--set", overrides=options.set)
     else:
         file = settings_file.read(options.settings, overrides=options.set)
-    config = _config(file)
     features = options.settings.parent / "features" if options.settings and "from" in file.values else None
     if features is not None and not (features / "features.json").exists():
         print(f"warning: {features} is gone, so FID is not that of the sweep", file=sys.stderr)
         features = None
+    config = _config(file, features)
     out = options.out.resolve()
     taken = [int(path.name[6:]) for path in out.glob("train-*") if path.name[6:].isdigit()]
     return Run(config, out / f"train-{max(taken, default=0) + 1:04d}", features)
@@ -144,16 +144,18 @@ def _resumed(options: argparse.Namespace) -> Run:
     if options.settings or options.set:
         raise UserError("--resume: takes no settings; a run goes on with those it was started with.")
     folder = options.resume.resolve()
-    return Run(_config(settings_file.read(folder / "settings.yaml")), folder, folder / "features")
+    features = folder / "features"
+    return Run(_config(settings_file.read(folder / "settings.yaml"), features), folder, features)
 
 
-def _config(file: SettingsFile) -> TrainConfig:
+def _config(file: SettingsFile, features: Path | None = None) -> TrainConfig:
+    """With frozen features Inception's graph is there, wherever it was read."""
     origin = file.values.get("from")
     if isinstance(origin, dict):
         print(", ".join(f"{key} {value}" for key, value in origin.items() if key != "features_sha256"))
     values: dict[str, Any] = {key: value for key, value in file.values.items() if key != "from"}
     if isinstance(values.get("inception"), str):
-        values["inception"] = file.named_file(("inception",), values["inception"])
+        values["inception"] = file.named_file(("inception",), values["inception"], needed=features is None)
     try:
         return TrainConfig(**values).resolved()
     except ValidationError as error:
