@@ -81,8 +81,8 @@ def prepare(
         say: gets one short line for each thing that takes time.
 
     Raises:
-        UserError: no such data set, or so many images; Inception's graph cannot be had; `frozen` is damaged
-            or belongs to other data.
+        UserError: no such data set, or so many images; Inception's graph cannot be had; `frozen` is damaged,
+            of other features or of other data.
     """
     dataset = datasets.load(config.dataset, cache=cache, say=say)
     training, heldout = datasets.split(dataset, seed=config.split_seed)
@@ -90,7 +90,7 @@ def prepare(
         few = datasets.part(training, config.train_images, seed=config.split_seed)
     data: dict[str, str | int] = {"data_sha256": dataset.sha256, "split_seed": config.split_seed}
     if frozen is not None:
-        stored = _thaw(frozen, data)
+        stored = _thaw(frozen, data, kind=config.features)
     else:
         graph = None
         if config.features == "inception":
@@ -212,8 +212,8 @@ def _assemble(
     return Prepared(images, heldout, network, scores.Reference(gaussian, some), facts)
 
 
-def _thaw(folder: Path, data: dict[str, str | int]) -> dict[str, np.ndarray]:
-    """What `freeze` wrote, if it is whole and belongs to `data`."""
+def _thaw(folder: Path, data: dict[str, str | int], *, kind: str) -> dict[str, np.ndarray]:
+    """What `freeze` wrote, if it is whole, belongs to `data` and is of this kind."""
     try:
         facts = json.loads((folder / "features.json").read_text())
         stored = {_WEIGHT + name: array for name, array in arrays.load(folder / "weights.npz").items()}
@@ -233,4 +233,7 @@ def _thaw(folder: Path, data: dict[str, str | int]) -> dict[str, np.ndarray]:
                 f"{folder}: the frozen features belong to other data: {name} must be {frozen[name]},"
                 f" got {value}."
             )
+    found = "inception" if _WEIGHT + _GRAPH in stored else "classifier"
+    if found != kind:
+        raise UserError(f"{folder}: the frozen features are others: features must be {found}, got {kind}.")
     return stored
