@@ -20,6 +20,7 @@ from wgangp.randomness import Purpose
 from wgangp.trainer import Trainer, score_winner
 
 GRAPH_2015 = graph()
+NOISE = np.random.default_rng(0).bytes(300_000)
 
 
 def images(count: int, height: int = 13, width: int = 17, channels: int = 3) -> np.ndarray:
@@ -70,6 +71,7 @@ def test_the_file_may_be_the_graph_or_its_archive(tmp_path: Path) -> None:
         (GRAPH_2015.replace(b"pool_3", b"pool_4"), "has no pool_3"),
         (archive(GRAPH_2015, name="other.pb"), f"must hold {GRAPH}, which .* does not"),
         (archive(GRAPH_2015)[: len(archive(GRAPH_2015)) // 2], "cannot be read: "),
+        (archive(NOISE)[:150_000] + b"\xff" * 150_000, "cannot be read: "),  # damaged within
     ],
 )
 def test_a_file_that_is_no_such_graph_is_refused_in_a_line(
@@ -89,15 +91,27 @@ class Server:
 
     def __init__(self) -> None:
         self.content, self.status, self.missing = archive(GRAPH_2015), 200, 0
+        self.manner = "length"
         self.asked = 0
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_GET(self) -> None:
                 outer.asked += 1
+                self.close_connection = True
+                if outer.manner == "no http":
+                    self.wfile.write(b"220 mail\r\n")
+                    return
                 self.send_response(outer.status)
-                self.send_header("Content-Length", str(len(outer.content)))
+                if outer.manner == "chunks":
+                    self.send_header("Transfer-Encoding", "chunked")
+                else:
+                    self.send_header("Content-Length", str(len(outer.content)))
                 self.end_headers()
+                if outer.manner == "chunks":
+                    self.wfile.write(f"{len(outer.content):x}\r\n".encode())
                 self.wfile.write(outer.content[: len(outer.content) - outer.missing])
 
             def log_message(self, *arguments: Any) -> None: ...
@@ -114,6 +128,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made = Server()
+    monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(inception, "ARCHIVE", made.address)
     yield made
     made.close()
@@ -139,13 +154,28 @@ def test_a_long_download_says_how_far_it_is(
     assert said[1] == "downloading Inception: 0 of 0 MB"  # of a small one
 
 
-@pytest.mark.parametrize("fault", ["half", "missing", "no server", "not it"])
+def test_a_damaged_copy_in_the_cache_is_downloaded_again(server: Server, tmp_path: Path) -> None:
+    (tmp_path / GRAPH).write_bytes(GRAPH_2015[:100])
+
+    assert graph_bytes(None, cache=tmp_path, say=print) == GRAPH_2015
+    assert (tmp_path / GRAPH).read_bytes() == GRAPH_2015
+
+
+@pytest.mark.parametrize(
+    "fault", ["half", "half a chunk", "no http", "missing", "no server", "not it", "a page"]
+)
 def test_a_download_that_fails_says_what_to_do_and_leaves_nothing(
     server: Server, tmp_path: Path, fault: str
 ) -> None:
     match fault:
         case "half":
             server.missing = 100
+        case "half a chunk":
+            server.missing, server.manner = 100, "chunks"
+        case "no http":
+            server.manner = "no http"
+        case "a page":
+            server.content = b"<html>Sign in</html>"
         case "missing":
             server.status = 404
         case "not it":
@@ -157,11 +187,9 @@ def test_a_download_that_fails_says_what_to_do_and_leaves_nothing(
         graph_bytes(None, cache=tmp_path, say=lambda line: None)
     said = str(caught.value)
     assert "\n" not in said
-    if fault != "not it":
-        assert said.startswith("features: inception needs its graph, which cannot be downloaded (")
-        assert server.address in said and "WGANGP_INCEPTION" in said and "train.inception" in said
-    assert not any((tmp_path / GRAPH).parent.glob(f"*{GRAPH}"))
-    assert not list(tmp_path.glob(".*"))
+    assert said.startswith("features: inception needs its graph, which cannot be downloaded (")
+    assert server.address in said and "WGANGP_INCEPTION" in said and "train.inception" in said
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture
@@ -195,6 +223,34 @@ def test_what_was_used_is_told_and_frozen(
     file.unlink()  # a resume needs it no more
     again = prepare(config, cache=cache, frozen=tmp_path / "features", say=lambda line: None)
     assert again.facts == facts
+
+
+def test_a_part_is_scored_against_the_whole_from_the_first_time_on(
+    by_inception: tuple[TrainConfig, Prepared], tmp_path: Path
+) -> None:
+    config, made = by_inception
+    part = prepare(config.model_copy(update={"train_images": 200}), cache=tmp_path, say=lambda line: None)
+
+    assert part.facts == made.facts | {"train_images": 200}
+
+
+@pytest.mark.parametrize(("kind", "other"), [("inception", "classifier"), ("classifier", "inception")])
+def test_frozen_features_of_another_kind_are_refused(
+    by_inception: tuple[TrainConfig, Prepared],
+    prepared: Prepared,
+    settings: Callable[..., TrainConfig],
+    cache: Path,
+    tmp_path: Path,
+    kind: str,
+    other: str,
+) -> None:
+    freeze(by_inception[1] if kind == "inception" else prepared, tmp_path / "features")
+
+    with pytest.raises(UserError) as caught:
+        prepare(settings(features=other), cache=cache, frozen=tmp_path / "features", say=lambda line: None)
+    assert caught.value.problems == (
+        f"{tmp_path / 'features'}: the frozen features are others: features must be {kind}, got {other}.",
+    )
 
 
 def test_another_graph_is_another_reference(

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.wgangp.under import ROOT
+from wgangp import settings_file
+from wgangp import train as module
+from wgangp.errors import UserError
 
 RUN = {
     "dataset": "digits",
@@ -65,6 +68,15 @@ def test_what_cannot_be_is_one_line_before_anything_starts(
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", said + "\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_with_frozen_features_inception_need_not_be_there_any_more(tmp_path: Path) -> None:
+    gone = str(tmp_path / "graph.pb")
+    file = settings_file.parse(f"features: inception\ninception: {gone}", name="settings.yaml")
+
+    assert module._config(file, tmp_path / "features").inception == gone
+    with pytest.raises(UserError, match=r"settings\.yaml:2: inception: must be a file, got "):
+        module._config(file, None)
 
 
 @pytest.mark.slow
