@@ -103,6 +103,19 @@ def test_the_standard_error_is_that_of_fresh_draws_of_a_bootstrap_and_of_split_h
     assert found[0][1] == pytest.approx(np.sqrt(np.mean(np.square(halves))), rel=0.3)
 
 
+def test_the_error_of_a_mean_alone_is_known_on_paper() -> None:
+    """In one dimension with equal variances FID is (m2 - m1)^2 to first order: 2 |m2 - m1| s / sqrt N."""
+    features = np.random.default_rng(0).normal(size=(400, 1))
+    features = (features - features.mean()) / features.std(ddof=1)
+    shifted = features + 10
+    against = frechet.Gaussian(mean=np.zeros(1), covariance=np.eye(1), root=np.eye(1), count=0)
+
+    value, error = frechet.fid_with_error(shifted, against=against)
+
+    assert value == pytest.approx(100)
+    assert error == pytest.approx(2 * 10 / np.sqrt(400))
+
+
 def test_the_extrapolation_takes_the_bias_away() -> None:
     exact = frechet.Gaussian(mean=np.zeros(64), covariance=np.eye(64), factor=np.eye(64), count=0)
     random = np.random.default_rng(0)
@@ -120,6 +133,19 @@ def test_the_extrapolation_is_a_line_in_one_over_n_read_at_zero(monkeypatch: pyt
 
     found = frechet.fid_at_infinity(np.zeros((800, 2)), against=frechet.gaussian(draw(9, 2)))
     assert found == pytest.approx(7)
+
+
+def test_at_infinity_every_sample_counts_at_every_size() -> None:
+    """The line is the least squares one through the means of whole, halves and quarters."""
+    features = draw(200, 4) * np.linspace(1, 3, 200)[:, None]
+    against = frechet.gaussian(draw(300, 4, seed=1))
+    means = [
+        np.mean([frechet.fid(part, against=against) for part in np.split(features, parts)])
+        for parts in (1, 2, 4)
+    ]
+
+    expected = np.polyfit([1 / 200, 1 / 100, 1 / 50], means, 1)[1]
+    assert frechet.fid_at_infinity(features, against=against) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("spread", "expected"), [(1.0, 1.0), (0.5, 0.25), (0.0, 0.0)])

@@ -37,6 +37,36 @@ def test_a_dropped_mode_costs_recall_and_not_precision() -> None:
     assert (found["precision"], found["recall"], found["coverage"]) == (1, 0.5, 0.5)
 
 
+def test_scores_on_a_line_are_those_worked_out_by_hand() -> None:
+    """Two groups of real images a thousand apart; of seven generated ones five are at the first group.
+
+    Balls of real images to the 3rd nearest, at 0, 1, 3, 7, 15, 31: -7..7, -5..7, -1..7, 0..14, 1..29, 3..59;
+    those at 1000 and more hold none of the generated. To the 5th: -31..31, -29..31, -25..31, -17..31, -1..31,
+    0..62. Balls of generated images to the 3rd nearest:
+    -24.25..3.25, 0.1..4.5, 0.5..4.5, 2..4.5, 2.3..6.7, 3.25..996.75, 3.25..1002.75.
+    """
+    real = line(0, 1, 3, 7, 15, 31, 1000, 1001, 1003, 1007, 1015, 1031)
+    generated = line(-10.5, 2.3, 2.5, 3.25, 4.5, 500, 503)
+
+    assert Neighbourhood(real).scores(generated) == pytest.approx(
+        {
+            "precision": 4 / 7,  # 2.3, 2.5, 3.25, 4.5
+            "recall": 8 / 12,  # the first group, 1000, 1001
+            "density": (4 + 4 * 6) / (5 * 7),  # -10.5 is in four balls, the four others in six
+            "coverage": 6 / 12,  # the first group
+        }
+    )
+
+
+def test_draws_of_one_distribution_have_density_one_and_coverage_of_a_half_to_the_fifth_short() -> None:
+    """Of equally many real and generated images each is as likely the next neighbour: none in k has 2^-k."""
+    random = np.random.default_rng(0)
+    found = Neighbourhood(random.normal(size=(1000, 3))).scores(random.normal(size=(1000, 3)))
+
+    assert found["density"] == pytest.approx(1, abs=0.05)
+    assert found["coverage"] == pytest.approx(1 - 1 / 32, abs=0.02)  # 1 - 1/8 to the third
+
+
 def test_one_image_repeated_is_in_a_ball_and_recalls_nothing() -> None:
     found = Neighbourhood(REAL).scores(np.full((10, 1), 2.25))
 
