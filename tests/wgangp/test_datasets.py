@@ -85,17 +85,17 @@ def labelled(*counts: int) -> Dataset:
     return Dataset(np.arange(len(labels), dtype=np.uint8).reshape(-1, 1, 1, 1), labels)
 
 
-@pytest.mark.parametrize("count", [1, 7, 20, 99, 100])
-def test_a_part_has_each_class_in_its_share_up_to_one_image(count: int) -> None:
-    whole = labelled(50, 30, 15, 5)
-    part = datasets.part(whole, count, seed=0)
+@pytest.mark.parametrize("sizes", [(50, 30, 15, 5), (33, 30, 28, 32, 34), (1, 1, 1, 90)])
+def test_a_part_of_any_size_has_of_each_class_its_share_to_within_an_image(sizes: tuple[int, ...]) -> None:
+    whole = labelled(*sizes)
 
-    assert len(part.images) == len(part.labels) == count
-    for label, of_class in enumerate((50, 30, 15, 5)):
-        assert abs((part.labels == label).sum() - count * of_class / 100) <= 1
-    rows = part.images.ravel()
-    assert len(set(rows.tolist())) == count
-    np.testing.assert_array_equal(part.labels, whole.labels[rows])
+    for count in range(1, sum(sizes) + 1):
+        part = datasets.part(whole, count, seed=count)
+        rows = part.images.ravel()
+        assert len(part.images) == len(part.labels) == len(set(rows.tolist())) == count
+        shares = count * np.array(sizes) / sum(sizes)
+        assert (abs(np.bincount(part.labels, minlength=len(sizes)) - shares) < 1).all()
+        np.testing.assert_array_equal(part.labels, whole.labels[rows])
 
 
 def test_a_part_follows_its_seed_and_is_in_random_order() -> None:

@@ -103,6 +103,22 @@ def test_the_standard_error_is_that_of_fresh_draws_of_a_bootstrap_and_of_split_h
     assert found[0][1] == pytest.approx(np.sqrt(np.mean(np.square(halves))), rel=0.3)
 
 
+def skewed(random: np.random.Generator, count: int) -> np.ndarray:
+    """Features as after a ReLU: not normal, correlated, and not those of the reference."""
+    mixing = np.random.default_rng(7).normal(size=(8, 8))
+    return np.maximum(random.normal(size=(count, 8)) @ mixing + 0.5, 0)
+
+
+def test_the_error_is_that_of_fresh_draws_of_features_after_a_relu() -> None:
+    """The deviation of 300 scores is itself known to 4 %."""
+    reference = frechet.gaussian(draw(3000, 8, seed=5))
+    random = np.random.default_rng(1)
+    found = np.array([frechet.fid_with_error(skewed(random, 500), against=reference) for _ in range(300)])
+
+    assert 0.88 < found[:, 1].mean() / found[:, 0].std(ddof=1) < 1.12
+    assert found[:, 1].std() < 0.15 * found[:, 1].mean()
+
+
 def test_the_error_of_a_mean_alone_is_known_on_paper() -> None:
     """In one dimension with equal variances FID is (m2 - m1)^2 to first order: 2 |m2 - m1| s / sqrt N."""
     features = np.random.default_rng(0).normal(size=(400, 1))

@@ -37,6 +37,14 @@ def test_the_error_of_kid_is_that_of_fresh_draws() -> None:
     assert found[:, 1].mean() == pytest.approx(found[:, 0].std(ddof=1), rel=0.25)
 
 
+def test_the_error_of_kid_is_that_of_leaving_out_one_image_after_the_other() -> None:
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(9, 4)) + 0.5, random.normal(size=(7, 4))
+    without = [kid(np.delete(x, i, axis=0), y)[0] for i in range(9)]
+
+    assert kid(x, y)[1] == pytest.approx(np.sqrt(8 / 9 * np.square(without - np.mean(without)).sum()))
+
+
 def test_kid_of_what_is_not_finite_or_too_few() -> None:
     assert np.isnan(kid(np.full((9, 2), np.inf), np.zeros((9, 2)))).all()
     with pytest.raises(ValueError, match="3 generated and 2 real images, got 2 and 9"):
