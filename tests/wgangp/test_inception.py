@@ -188,6 +188,7 @@ def test_a_download_that_fails_says_what_to_do_and_leaves_nothing(
     said = str(caught.value)
     assert "\n" not in said
     assert said.startswith("features: inception needs its graph, which cannot be downloaded (")
+    assert (" bytes came). " in said) == (fault == "half")
     assert server.address in said and "WGANGP_INCEPTION" in said and "train.inception" in said
     assert not list(tmp_path.iterdir())
 
