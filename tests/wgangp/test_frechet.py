@@ -124,7 +124,7 @@ def test_the_error_of_a_mean_alone_is_known_on_paper() -> None:
     features = np.random.default_rng(0).normal(size=(400, 1))
     features = (features - features.mean()) / features.std(ddof=1)
     shifted = features + 10
-    against = frechet.Gaussian(mean=np.zeros(1), covariance=np.eye(1), root=np.eye(1), count=0)
+    against = frechet.Gaussian(mean=np.zeros(1), covariance=np.eye(1), factor=np.eye(1), count=0)
 
     value, error = frechet.fid_with_error(shifted, against=against)
 
