@@ -75,7 +75,7 @@ def close(
                 result.records,
                 facts=ready.facts,
                 fresh=fresh,
-                rungs=study.space.rungs,
+                milestones=study.space.milestones,
                 tick_kimg=study.space.base.tick_kimg,
                 ui=ui,
             )

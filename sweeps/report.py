@@ -59,7 +59,7 @@ def write(
     *,
     facts: dict[str, Any],
     fresh: Fresh,
-    rungs: Sequence[int],
+    milestones: Sequence[int],
     tick_kimg: float,
     ui: str,
 ) -> None:
@@ -70,12 +70,12 @@ def write(
         records: all its trials.
         facts: of the data and features, as `wgangp.trainer.prepare` gives them.
         fresh: as for `answer`.
-        rungs: ticks at which trials were compared.
+        milestones: ticks at which trials were compared, or would have been.
         tick_kimg: kimg of a tick.
         ui: the command, or address, that shows the trials.
     """
     decided = finalists(records)
-    rungs_said = [str(one) for one in early.agreements(records, rungs=rungs, tick_kimg=tick_kimg)]
+    agreed = [str(one) for one in early.agreements(records, rungs=milestones, tick_kimg=tick_kimg)]
     reasons = [
         f"{record.label} {record.ending.outcome}: {record.ending.reason}"
         for record in records
@@ -94,7 +94,7 @@ def write(
         *_section("Trials", [*_table(ranking(records)), "", *told_apart(records, decided)]),
         *(_section("Finalists", _table(_finalists(decided, fresh))) if decided else []),
         *(_section("What the curves say", _items(verdicts)) if verdicts else []),
-        *(_section("Early against late", _items(rungs_said)) if rungs_said else []),
+        *(_section("Early against late", _items(agreed)) if agreed else []),
         *(_section("Failed and diverged", _items(reasons)) if reasons else []),
         *_section("How it was measured", _items(_measured(facts, records))),
         "## To see more",

@@ -114,9 +114,12 @@ class Space:
 
     @property
     def rungs(self) -> list[int]:
-        """The ticks at which trials are compared."""
-        if self.pruner.name == "none":
-            return []
+        """The ticks at which trials are compared and pruned."""
+        return [] if self.pruner.name == "none" else self.milestones
+
+    @property
+    def milestones(self) -> list[int]:
+        """The ticks at which they would be compared, whether or not any is pruned."""
         ticks, rung = [], self.first_rung
         while rung <= self.base.ticks:
             ticks.append(rung)

@@ -186,3 +186,10 @@ def test_what_does_not_go_with_the_replicas_is_said_with_the_text(
     assert len(caught.value.problems) == len(said)
     for problem, sentence in zip(caught.value.problems, said, strict=True):
         assert problem.startswith("--set ") and problem.endswith(f": {sentence}")
+
+
+def test_without_a_pruner_the_report_still_has_ticks_to_compare_at(make_space: Callable[..., Space]) -> None:
+    space = make_space("pruner.name=none")
+
+    assert (space.rungs, space.milestones) == ([], [1, 3, 9])
+    assert make_space().rungs == make_space().milestones
