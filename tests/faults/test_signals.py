@@ -143,7 +143,7 @@ def test_a_sweep_stopped_again_and_again_says_how_to_go_on_and_completes(
 
     sweep.script(score=30)
     for stop in (terminate, ctrl_c):
-        stopped(sweep, lambda line: "scoring the winner" in line, stop, *arguments)
+        stopped(sweep, lambda line: "on fresh noise" in line, stop, *arguments)
         assert go_on in sweep.output
         sweep.assert_everything_agrees()
         assert states(sweep) == ("KILLED", dict.fromkeys(["t001", "t002", "t003"], "FINISHED"))
