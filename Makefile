@@ -16,7 +16,7 @@ help:
 	@echo "make test-all   all tests; a skipped one is a failure"
 	@echo "make references other implementations of the scores, for benchmarks/scores.py"
 	@echo "make check      lint, types, test"
-	@echo "make lock       make requirements.txt from pyproject.toml (ARGS=--upgrade: newest versions)"
+	@echo "make lock       make the lock files from pyproject.toml (ARGS=--upgrade: newest versions)"
 
 # exec: make passes SIGTERM to its child only, which must be the sweep itself and not a shell.
 sweep: .venv/made

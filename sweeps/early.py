@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sweeps.records import TrialRecord, trials_of
+from sweeps.records import TrialRecord, complete
 
 FEW = 8
 """Below so many trials no rank correlation is told from chance."""
@@ -49,10 +49,11 @@ def agreements(records: list[TrialRecord], *, rungs: Sequence[int], tick_kimg: f
     """
     from scipy.stats import spearmanr  # slow to import, and needed at the end only
 
-    complete = [one for one in trials_of(records) if one.ending and one.ending.outcome == "complete"]
     found = []
     for rung in rungs:
-        pairs = [(one.best_fid_within(tick=rung), one.best_fid) for one in complete if one.tick > rung]
+        pairs = [
+            (one.best_fid_within(tick=rung), one.best_fid) for one in complete(records) if one.tick > rung
+        ]
         pairs = [pair for pair in pairs if all(map(math.isfinite, pair))]
         kimg, count = rung * tick_kimg, len(pairs)
         if count and (count < FEW or any(len(set(side)) == 1 for side in zip(*pairs, strict=True))):

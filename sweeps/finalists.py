@@ -8,7 +8,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from sweeps.records import TrialRecord, trials_of
+from sweeps.records import TrialRecord, complete, trials_of
 from sweeps.search import Value
 from sweeps.space import Finalists
 
@@ -62,7 +62,7 @@ def finalists(records: list[TrialRecord]) -> list[Finalist]:
 
 def leader(records: list[TrialRecord]) -> TrialRecord | None:
     """The complete trial with the lowest best FID; None if no trial is complete."""
-    return next(iter(_by_fid(records)), None)
+    return next(iter(complete(records)), None)
 
 
 def winner(records: list[TrialRecord]) -> TrialRecord | None:
@@ -78,14 +78,8 @@ def next_run(records: list[TrialRecord], asked: Finalists) -> NextRun | None:
 
 def missing_runs(records: list[TrialRecord], asked: Finalists) -> list[NextRun]:
     """The runs of the best trials so far that have not been asked for, in order: by seed, then by FID."""
-    best = _by_fid(records)[: asked.count]
+    best = complete(records)[: asked.count]
     seeds, known = range(1, asked.seeds + 1), {record.label for record in records}
     of = len(best) * len(seeds)
     runs = [NextRun(f"{one.label}-s{seed}", one.params, of) for seed in seeds for one in best]
     return [run for run in runs if run.label not in known]
-
-
-def _by_fid(records: list[TrialRecord]) -> list[TrialRecord]:
-    """Complete trials, the best first."""
-    complete = [one for one in trials_of(records) if one.ending and one.ending.outcome == "complete"]
-    return sorted(complete, key=lambda record: record.best_fid)

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 from sweeps.finalists import Finalist
-from sweeps.records import TrialRecord, short, trials_of, verdict
+from sweeps.records import TrialRecord, complete, short, trials_of, verdict
 
 APART = 2
 """Standard errors of a difference within which two scores cannot be told apart."""
@@ -83,11 +83,11 @@ def told_apart(records: list[TrialRecord], finalists: list[Finalist]) -> list[st
         records: all trials of the sweep.
         finalists: whose spread over seeds, as a share of the mean, is taken for that of every trial.
     """
-    complete = [record for record in _in_order(records) if _is_complete(record)]
+    ranked = complete(records)
     spreads = [(one.spread / one.mean) ** 2 for one in finalists if math.isfinite(one.spread) and one.mean]
     seeds = math.sqrt(sum(spreads) / len(spreads)) if spreads else 0.0
     close = []
-    for better, worse in itertools.pairwise(complete):
+    for better, worse in itertools.pairwise(ranked):
         errors = (better.best_fid_error, worse.best_fid_error)
         error = math.hypot(*errors, seeds * better.best_fid, seeds * worse.best_fid)
         if worse.best_fid - better.best_fid < APART * error:
@@ -101,7 +101,7 @@ def told_apart(records: list[TrialRecord], finalists: list[Finalist]) -> list[st
     )
     if close:
         return [f"Neighbours that cannot be told apart, as they differ {why}: {', '.join(close)}."]
-    return [f"No two neighbours of the ranking differ {why}."] if len(complete) > 1 else []
+    return [f"No two neighbours of the ranking differ {why}."] if len(ranked) > 1 else []
 
 
 def _in_order(records: list[TrialRecord]) -> list[TrialRecord]:

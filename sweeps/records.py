@@ -128,6 +128,12 @@ def trials_of(records: list[TrialRecord]) -> list[TrialRecord]:
     return [record for record in records if not record.finalist_of]
 
 
+def complete(records: list[TrialRecord]) -> list[TrialRecord]:
+    """Trials that were trained to the end, the best first; of equals the one asked first."""
+    found = [one for one in trials_of(records) if one.ending and one.ending.outcome == "complete"]
+    return sorted(found, key=lambda record: record.best_fid)
+
+
 def verdict(record: TrialRecord) -> convergence.Verdict:
     """What its curves say so far."""
     diverged = record.ending.reason if record.ending and record.ending.outcome == "diverged" else ""

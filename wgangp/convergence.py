@@ -77,9 +77,15 @@ def verdict(ticks: Sequence[Tick], *, diverged: str = "") -> Verdict:
     if len(ticks) < FEWEST_TICKS:
         return Verdict("-", f"{len(ticks)} ticks are too few to say")
     late = ticks[-max(2, math.ceil(len(ticks) * LATE)) :]
-    for judge in (_exploded, _dead, _collapsed, _overfitting, _oscillating):
-        if evidence := judge(ticks, late):
-            return Verdict(judge.__name__[1:].replace("dead", "dead critic"), evidence)
+    for word, evidence in (
+        ("exploded", _exploded(late)),
+        ("dead critic", _dead(late)),
+        ("collapsed", _collapsed(ticks, late)),
+        ("overfitting", _overfitting(late)),
+        ("oscillating", _oscillating(ticks, late)),
+    ):
+        if evidence:
+            return Verdict(word, evidence)
     before = min(_values(ticks[: -len(late)], "fid"), default=math.inf)
     after = min(_values(ticks, "fid"), default=math.inf)
     if not math.isfinite(before) or not before:
@@ -91,7 +97,7 @@ def verdict(ticks: Sequence[Tick], *, diverged: str = "") -> Verdict:
     return Verdict("plateaued", fell)
 
 
-def _exploded(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
+def _exploded(late: Sequence[Tick]) -> str:
     norm = _median(late, "gradient_norm")
     if norm > EXPLODED_NORM:
         penalty = _last(late, "gradient_penalty")
@@ -99,7 +105,7 @@ def _exploded(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
     return ""
 
 
-def _dead(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
+def _dead(late: Sequence[Tick]) -> str:
     norm, wasserstein = _median(late, "gradient_norm"), _median(late, "wasserstein")
     if norm < IDLE_NORM and _median(late, "gradient_penalty") > IDLE_PENALTY and wasserstein <= 0:
         return f"it puts generated above real images ({wasserstein:.2g}), with a slope of {norm:.2g}"
@@ -116,7 +122,7 @@ def _collapsed(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
     return ""
 
 
-def _overfitting(ticks: Sequence[Tick], late: Sequence[Tick]) -> str:
+def _overfitting(late: Sequence[Tick]) -> str:
     gap, wasserstein = _median(late, "heldout_gap"), _median(late, "wasserstein")
     lowest = min(_values(late, "heldout_gap"), default=0.0)
     wide = gap > OVERFIT_DISTANCE * _median(late, "gradient_norm")

@@ -107,16 +107,16 @@ def fid_with_error(features: np.ndarray, *, against: Gaussian) -> tuple[float, f
     return found, float(influence.std(ddof=1) / np.sqrt(len(features)))
 
 
-def fid_at_infinity(features: np.ndarray, *, against: Gaussian, halvings: int = 2) -> float:
+def fid_at_infinity(features: np.ndarray, *, against: Gaussian) -> float:
     """FID extrapolated to infinitely many samples: a line in 1/N, read at 0 (Chong and Forsyth 2020).
 
-    The N samples are scored whole, in halves, quarters and so on, each size by the mean over its disjoint
-    parts, so that every point of the line rests on all samples.
+    The N samples are scored whole, in halves and in quarters, each size by the mean over its disjoint parts,
+    so that every point of the line rests on all samples. In parts of fewer samples than dimensions the bias
+    is no line any more.
 
     Args:
         features: [N, D], in random order.
         against: the reference; its own size is no part of the extrapolation.
-        halvings: sizes below N. In parts of fewer samples than dimensions the bias is no line any more.
 
     Returns:
         May be slightly below 0, being unbiased; NaN if a feature is not finite.
@@ -125,7 +125,7 @@ def fid_at_infinity(features: np.ndarray, *, against: Gaussian, halvings: int = 
         ValueError: a part would have fewer than 2 samples.
     """
     inverse, found = [], []
-    for parts in (2**power for power in range(halvings + 1)):
+    for parts in (1, 2, 4):
         size = len(features) // parts
         scores = [fid(features[i * size : (i + 1) * size], against=against) for i in range(parts)]
         inverse.append(1 / size)
