@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sweeps.finalists import winner
-from sweeps.records import TrialRecord, trials_of, verdict
+from sweeps.records import TrialRecord, tenths, trials_of, verdict
 
 ENDED_SHOWN = 8
 """Ended trials in the live table: the best ones; all are in the ranking at the end."""
@@ -78,8 +78,8 @@ class View:
             return
         fid = record.last.get("fid", math.nan)
         self.print(
-            f"{record.label}  {record.kimg:.1f}/{self._budget:g} kimg  fid {_number(fid)}"
-            f"  best {_number(record.best_fid)}  [{self._standing()}]  {record.settings}"
+            f"{record.label}  {record.kimg:.1f}/{self._budget:g} kimg  fid {tenths(fid)}"
+            f"  best {tenths(record.best_fid)}  [{self._standing()}]  {record.settings}"
         )
 
     def ended(self, record: TrialRecord) -> None:
@@ -89,7 +89,7 @@ class View:
             found = verdict(record)
             says = record.ending.outcome == "complete" and found.word != "-"
             said = f"  {found.word}: {found.evidence}" if says else ""
-            self.print(f"{record.label}  {how}  best {_number(record.best_fid)}{said}")
+            self.print(f"{record.label}  {how}  best {tenths(record.best_fid)}{said}")
 
     def warn(self, line: str) -> None:
         """Something a person should know although the sweep goes on."""
@@ -150,8 +150,8 @@ class View:
                     record.label + (" *" if best and record.label == best.label else ""),
                     state + (" (baseline)" if record.baseline else ""),
                     f"{record.kimg:.0f}/{self._budget:g}",
-                    _number(record.last.get("fid", math.inf)),
-                    _number(record.best_fid),
+                    tenths(record.last.get("fid", math.inf)),
+                    tenths(record.best_fid),
                     *[verdict(record).word] * with_verdict,
                     record.settings,
                 ]
@@ -182,10 +182,6 @@ def _ended(records: list[TrialRecord]) -> int:
 
 def _outcome(record: TrialRecord) -> str:
     return record.ending.outcome if record.ending else "waiting"
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}" if math.isfinite(value) else "-"
 
 
 def _duration(seconds: float) -> str:

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 from sweeps.finalists import Finalist
-from sweeps.records import TrialRecord, complete, short, trials_of, verdict
+from sweeps.records import TrialRecord, complete, short, tenths, trials_of, verdict
 
 APART = 2
 """Standard errors of a difference within which two scores cannot be told apart."""
@@ -38,8 +38,8 @@ def ranking(records: list[TrialRecord]) -> list[list[str]]:
             [
                 str(place) if _is_complete(record) else "",
                 record.label + (" baseline" if record.baseline else ""),
-                f"{record.best_fid:.1f}" if math.isfinite(record.best_fid) else "-",
-                f"{record.best_fid_error:.1f}" if math.isfinite(record.best_fid_error) else "-",
+                tenths(record.best_fid),
+                tenths(record.best_fid_error),
                 f"{record.kimg:.0f}",
                 f"{record.core_seconds:.0f}",
                 record.ending.outcome if record.ending else "waiting",

@@ -140,6 +140,11 @@ def verdict(record: TrialRecord) -> convergence.Verdict:
     return convergence.verdict(list(record.ticks.values()), diverged=diverged)
 
 
+def tenths(value: float) -> str:
+    """A score with one digit; a dash if it is not known."""
+    return f"{value:.1f}" if math.isfinite(value) else "-"
+
+
 def short(value: Value) -> str:
     """A setting's value with three digits."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -9,7 +9,7 @@ from sweeps import early
 from sweeps.finalists import Finalist, finalists, winner
 from sweeps.folder import SweepFolder
 from sweeps.ranking import compare, ranking, told_apart
-from sweeps.records import TrialRecord, trials_of, verdict
+from sweeps.records import TrialRecord, tenths, trials_of, verdict
 from wgangp import settings_file
 from wgangp.config import TrainConfig
 
@@ -144,7 +144,7 @@ def _finalists(decided: list[Finalist], fresh: Fresh) -> list[list[str]]:
     for one in decided:
         limit = fresh.get(one.trial.label, {}).get("fid_at_infinity", math.nan)
         cells = [one.mean, one.spread, *one.fids, one.trial.best_fid, limit]
-        table.append([f"{one.trial.label} ({one.trial.settings})", *map(_number, cells)])
+        table.append([f"{one.trial.label} ({one.trial.settings})", *map(tenths, cells)])
     return table
 
 
@@ -180,7 +180,3 @@ def _with_error(record: TrialRecord) -> str:
 
 def _mean(one: Finalist) -> str:
     return f"FID {one.mean:.1f} on average (sd {one.spread:.1f})"
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}" if math.isfinite(value) else "-"
