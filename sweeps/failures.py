@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from sweeps import disk
 from sweeps.records import TrialFailed, WorkerFull
+from wgangp.wording import error_words
 
 
 @contextlib.contextmanager
@@ -22,15 +23,4 @@ def in_one_line(*but: type[Exception]) -> Iterator[None]:
         raise
     except Exception as error:
         kind = disk.DiskFull if disk.is_full(error) else TrialFailed
-        raise kind(words(error)) from error
-
-
-_TRACE = ("Graph execution error:", "Detected at node", "File ", "Stack trace for op", "[[{{node", "<frozen")
-"""What lines begin with in which TensorFlow says where in its graph an error arose."""
-
-
-def words(error: Exception) -> str:
-    """An error in one line: its type, and what it says but for traces of TensorFlow's graphs."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    said = [line for line in lines if not line.startswith(_TRACE)] or lines
-    return " ".join(f"{type(error).__name__}: {' '.join(said)}".split())
+        raise kind(error_words(error)) from error

@@ -37,12 +37,18 @@ class Preparation:
         return self._doing
 
     @ray.method(num_returns=2)
-    def prepare(self, config: TrainConfig, cache: str, frozen: str | None) -> tuple[dict[str, Any], Any]:
+    def prepare(
+        self, config: TrainConfig, variants: list[TrainConfig], cache: str, frozen: str | None
+    ) -> tuple[dict[str, Any], Any]:
         """Facts for people and records, and what trials use; `problems` among the facts if it cannot be."""
         trainer = importlib.import_module(self._trainer_name)
         try:
             self._prepared = trainer.prepare(
-                config, cache=Path(cache), frozen=Path(frozen) if frozen else None, say=self._say
+                config,
+                cache=Path(cache),
+                frozen=Path(frozen) if frozen else None,
+                variants=variants,
+                say=self._say,
             )
         except UserError as error:
             return {"problems": error.problems}, None
@@ -87,7 +93,9 @@ def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path 
     with Interrupt() as interrupt, _started(interrupt, view=view) as there:
         preparation = ray.remote(Preparation).options(num_cpus=0, max_concurrency=2).remote(trainer)
         cache = folders.cache(out)
-        promised: Any = preparation.prepare.remote(space.base, str(cache), str(frozen) if frozen else None)
+        promised: Any = preparation.prepare.remote(
+            space.base, space.variants, str(cache), str(frozen) if frozen else None
+        )
         facts_ref, prepared = promised
         facts = _wait(facts_ref, preparation, view=view, interrupt=interrupt)
         problems = list(facts.get("problems", []))
@@ -95,11 +103,8 @@ def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path 
         problems += space.problems_when_prepared(train_images=images, cpus=there.cpus, gpus=there.gpus)
         if problems:
             raise UserError(*problems)
-        view.print(
-            f"  {facts['dataset']}: {facts['train_images']} training and {facts['heldout_images']} held-out"
-            f" images, {facts['image_size']}"
-        )
-        view.print(f"  scored in {facts['scored_in']}")
+        for line in data_lines(facts):
+            view.print(line)
         capacity = there.capacity(space.resources, most=space.sweep.max_concurrent)
         facts["trained_on"] = str(space.resources)
         yield Ready(there, capacity, preparation, prepared, facts, trainer, interrupt)
@@ -133,6 +138,24 @@ def _facts(reference: Any) -> Any:
             "The process that prepares data and features has died: it was killed, or memory ran out."
             " Start again; if it dies again, free some memory."
         ) from error
+
+
+def data_lines(facts: dict[str, Any]) -> list[str]:
+    """What trials train on and are scored with, for a person."""
+    lines = [
+        f"  {facts['dataset']}: {facts['train_images']} training and {facts['heldout_images']} held-out"
+        f" images, {facts['image_size']}, sha256 {facts['data_sha256'][:16]}"
+    ]
+    if "skipped" in facts:
+        lines.append(f"  skipped {count(facts['skipped_files'], 'file')}: {facts['skipped']}")
+    if "hidden_files" in facts:
+        lines.append(f"  passed over {count(facts['hidden_files'], 'hidden file')}")
+    if "enlarged_images" in facts:
+        lines.append(f"  enlarged {count(facts['enlarged_images'], 'image')}, which were smaller")
+    lines += [f"  code {each}" for each in facts.get("code", "").split("; ") if each]
+    if "code_changed" in facts:
+        lines.append(f"  {facts['code_changed']} changed since; the sweep goes on with its copy")
+    return [*lines, f"  scored in {facts['scored_in']}"]
 
 
 def plan_lines(space: Space, ready: Ready, *, trials: int) -> list[str]:

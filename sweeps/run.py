@@ -86,6 +86,7 @@ def _resume(options: argparse.Namespace) -> int:
     if options.space:
         given = space_file.load(find_space(options.space))
         space_file.check_unchanged(given, space.values())
+        space_file.check_code_unchanged(folder)
         if options.trials is None and given.sweep.trials > space.sweep.trials:
             print(f"sweep.trials: a sweep grows by --trials {given.sweep.trials}, not by its file.")
     if options.check:

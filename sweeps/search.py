@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from wgangp.config import is_multiple
+from wgangp.rules import is_multiple
 from wgangp.wording import Clash, show
 
 Value = bool | int | float | str | None

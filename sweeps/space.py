@@ -13,7 +13,8 @@ from pydantic import Field, field_validator
 
 from sweeps.resources import Resources
 from sweeps.search import Searched, Section, Value
-from wgangp.config import Seed, TrainConfig, misfits
+from wgangp.config import NETWORK_FIELDS, Seed, TrainConfig
+from wgangp.rules import misfits
 from wgangp.settings_file import SettingsFile
 from wgangp.wording import Key, show
 
@@ -107,6 +108,17 @@ class Space:
         return self.config(first, init_seed=self.sweep.seed)
 
     @property
+    def variants(self) -> list[TrainConfig]:
+        """Other settings trials may be given: of each that networks are built from, its ends or choices."""
+        first = {field: searched.ends()[0] for field, searched in self.search.items()}
+        return [
+            self.config(first | {field: value}, init_seed=self.sweep.seed)
+            for field in NETWORK_FIELDS
+            if field in self.search
+            for value in self.search[field].ends()[1:]
+        ]
+
+    @property
     def first_rung(self) -> int:
         """The tick at which the pruner first compares trials."""
         kimg = self.pruner.first_rung_kimg
@@ -164,12 +176,13 @@ class Space:
     def misfits(self, *, train_images: int = sys.maxsize) -> list[str]:
         """What settings of training do not go with each other and the replicas of a trial."""
         problems = []
-        for size, steps in itertools.product(
-            self._possible("batch_size"), self._possible("accumulation_steps")
+        for size, steps, norm in itertools.product(
+            *(self._possible(field) for field in ("batch_size", "accumulation_steps", "generator_norm"))
         ):
             for clash in misfits(
                 batch_size=size,
                 accumulation_steps=steps,
+                generator_norm=norm,
                 run_eagerly=self.base.run_eagerly,
                 jit_compile=self.base.jit_compile,
                 replicas=self.resources.replicas,
@@ -182,8 +195,6 @@ class Space:
                 problems.append(self.source.problem(causes[0], str(clash), causes=causes))
         return list(dict.fromkeys(problems))
 
-    def _possible(self, field: str) -> list[int]:
-        """The values a whole number may take that matter to rules: of a search its ends."""
-        if field in self.search:
-            return [int(value) for value in dict.fromkeys(self.search[field].ends())]  # type: ignore[arg-type]
-        return [getattr(self.base, field)]
+    def _possible(self, field: str) -> list[Any]:
+        """The values a setting may take that matter to rules: of a search its ends."""
+        return self.search[field].ends() if field in self.search else [getattr(self.base, field)]

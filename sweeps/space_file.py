@@ -11,8 +11,10 @@ from sweeps.folder import SweepFolder
 from sweeps.resources import Resources
 from sweeps.search import KINDS, Choices, FloatRange, Searched, Value
 from sweeps.space import Finalists, Objective, Pruner, Sampler, Space, Study, Sweep
-from wgangp.config import TrainConfig, clashes, field_error, is_multiple, is_searchable
+from wgangp import frozen_code, outside
+from wgangp.config import TrainConfig, field_error, is_searchable
 from wgangp.errors import UserError
+from wgangp.rules import clashes, is_multiple
 from wgangp.settings_file import SettingsFile, explain, read
 from wgangp.wording import Key, show, unknown
 
@@ -58,6 +60,21 @@ def check_unchanged(given: Space, frozen: dict[str, Any]) -> None:
         raise UserError(*problems, "Start a new sweep to change settings; only --trials can grow.")
 
 
+def check_code_unchanged(folder: SweepFolder) -> None:
+    """Hold the code that a space file names, as it is now, against the copies its sweep was started with.
+
+    Raises:
+        UserError: with a line for each that differs.
+    """
+    problems = [
+        f"{code.path}: was changed since the sweep was started: its sha256 must be {code.sha256}. Start a new"
+        " sweep to change it, or resume without --space: the sweep has its copy."
+        for code in frozen_code.changed(frozen_code.read(folder.features))
+    ]
+    if problems:
+        raise UserError(*problems)
+
+
 def _flat(values: Any, key: Key = ()) -> dict[Key, Any]:
     if isinstance(values, dict):
         return {k: v for name, value in values.items() for k, v in _flat(value, (*key, name)).items()}
@@ -77,7 +94,7 @@ SECTIONS: dict[str, Any] = {
 }
 CLASHING = (
     *("n_critic", "batch_size", "tick_kimg", "budget_kimg"),
-    *("run_eagerly", "jit_compile", "features", "inception"),
+    *("run_eagerly", "jit_compile", "features", "inception", "scores"),
 )
 """The fields that `clashes` is about."""
 KEYS = [
@@ -99,13 +116,13 @@ def check(file: SettingsFile, *, default_name: str) -> Space:
         part = _part(file, (key,), model, _mapping(file, key, problems), problems)
         if part is not None:
             parts[key] = part
-    search = _search(file, problems)
+    search = _search_outside(file, _search(file, problems), problems)
     train = _train(file, problems)
     enqueued = file.values.get("enqueue")
     if enqueued is not None and not isinstance(enqueued, list):
         problems.append(file.problem(("enqueue",), f"must be a list of settings, got {show(enqueued)}"))
         enqueued = None
-    enqueued = enqueued or []
+    enqueued = [_baseline_outside(file, index, entry, problems) for index, entry in enumerate(enqueued or [])]
     baselines = check_baselines(file, enqueued, search, problems)
     _check_between(file, search, parts.get("pruner"), problems)
     if "sweep" in parts and parts["sweep"].trials < len(enqueued):
@@ -193,13 +210,47 @@ def _train(file: SettingsFile, problems: list[str]) -> dict[str, Value]:
     for field in train:
         if field not in TrainConfig.model_fields:
             problems.append(file.problem(("train", field), unknown(field, TrainConfig.model_fields)))
-    if isinstance(train.get("inception"), str):
-        needed = not SweepFolder(file.folder).has_features  # of a sweep's own space: it was read at the start
-        try:
-            train["inception"] = file.named_file(("train", "inception"), train["inception"], needed=needed)
-        except UserError as error:
-            problems += error.problems
+    for field in outside.FIELDS:
+        if field in train:
+            train[field] = _absolute(file, field, train[field], ("train", field), problems)
     return train
+
+
+def _search_outside(
+    file: SettingsFile, search: dict[str, Searched], problems: list[str]
+) -> dict[str, Searched]:
+    """With the choices made absolute that name something outside the file."""
+    found = dict(search)
+    for field, searched in search.items():
+        if field in outside.FIELDS and isinstance(searched, Choices):
+            choices = [
+                _absolute(file, field, choice, ("search", field, "choices", place), problems)
+                for place, choice in enumerate(searched.choices)
+            ]
+            found[field] = searched.model_copy(update={"choices": choices})
+    return found
+
+
+def _baseline_outside(file: SettingsFile, index: int, entry: Any, problems: list[str]) -> Any:
+    """Likewise, of one of `enqueue`."""
+    if not isinstance(entry, dict):
+        return entry
+    return {
+        field: _absolute(file, field, value, ("enqueue", index, field), problems)
+        for field, value in entry.items()
+    }
+
+
+def _absolute(file: SettingsFile, field: str, value: Value, key: Key, problems: list[str]) -> Value:
+    """With what it names outside the file made absolute; in a sweep's own space, code and graph are kept."""
+    own = SweepFolder(file.folder)
+    try:
+        return outside.absolute(
+            field, value, file=file, key=key, frozen=own.features if own.has_features else None
+        )
+    except UserError as error:
+        problems += error.problems
+        return value
 
 
 def _written(file: SettingsFile, key: str) -> dict[str, Any]:

@@ -123,7 +123,8 @@ def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials:
         if _frozen_features(folder) is None:
             ready.wait(ready.preparation.freeze.remote(str(folder.features)))
         sweep_id, under = folder.identify(), provenance.conditions()
-        scored_with = {name: ready.facts[name] for name in ("data_sha256", "features_sha256")}
+        held_to = ("data_sha256", "features_sha256", "code_sha256")
+        scored_with = {name: ready.facts[name] for name in held_to if name in ready.facts}
         study = SweepStudy(
             folder, space, sweep_id=sweep_id, trials=trials, under=under, scored_with=scored_with
         )

@@ -35,7 +35,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -191,7 +191,12 @@ def _script(cache: Path) -> dict[str, Any]:
 
 
 def prepare(
-    config: TrainConfig, *, cache: Path, frozen: Path | None = None, say: Callable[[str], None] = print
+    config: TrainConfig,
+    *,
+    cache: Path,
+    frozen: Path | None = None,
+    variants: Sequence[TrainConfig] = (),
+    say: Callable[[str], None] = print,
 ) -> Prepared:
     say("reading the script")
     cache.mkdir(parents=True, exist_ok=True)

@@ -4,18 +4,42 @@ A `TrainConfig` is what a space file may fix or search, what a trial trains, wha
 parameters and what `best.yaml` holds. This module imports no TensorFlow: the driver of a sweep reads it.
 """
 
-import math
 import os
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.config import JsonDict
 
-from wgangp.wording import Clash, sentence
+from wgangp.rules import clashes
+from wgangp.user_code import is_code
+from wgangp.wording import sentence
 
 FIXED: JsonDict = {"searchable": False}
 """Marks fields that make trials comparable: a sweep fixes them and never searches them."""
+
+KIMG: JsonDict = {"unit": "kimg"}
+
+SHIPPED, DOWNLOADED = ("mnist5k", "digits"), ("mnist", "fashion_mnist", "cifar10", "cifar100")
+DATASETS = (*SHIPPED, *DOWNLOADED)
+ARCHITECTURES = ("dcgan", "resnet")
+FEATURES = ("classifier", "random", "inception")
+NAMES = {"architecture": ARCHITECTURES, "features": FEATURES}
+"""What these fields may name, besides a function of the user's own."""
+
+NETWORK_FIELDS = (
+    *("architecture", "width", "latent_size", "activation", "generator_norm", "critic_norm", "options"),
+    *("precision", "flips"),
+)
+"""Whatever decides whether networks can be built for the data, and trained on it."""
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 LearningRate = Annotated[float, Field(gt=0, le=1)]
@@ -30,8 +54,32 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    dataset: Literal["mnist5k", "digits"] = Field(
-        "mnist5k", description="images and their classes", json_schema_extra=FIXED
+    dataset: str = Field(
+        "mnist5k",
+        min_length=1,
+        description="mnist5k, digits; mnist, fashion_mnist, cifar10, cifar100, which Keras downloads; a"
+        " folder of images, an .npz file, or my_data.py:load",
+        json_schema_extra=FIXED,
+    )
+    image_size: int | None = Field(
+        None,
+        ge=4,
+        le=1024,
+        description="of both sides, to which images are cut and resized (default: as they are)",
+        json_schema_extra=FIXED | {"unit": "pixels"},
+    )
+    channels: Literal[1, 3] | None = Field(
+        None,
+        description="1 grey, 3 colour (default: as they are; of a folder 1 if all are grey)",
+        json_schema_extra=FIXED,
+    )
+    data_range: list[float] | None = Field(
+        None,
+        description="[low, high] of data that are not bytes, which becomes -1..1",
+        json_schema_extra=FIXED,
+    )
+    skip_unreadable: bool = Field(
+        False, description="pass over files of a folder that are no images", json_schema_extra=FIXED
     )
     train_images: int | None = Field(
         None,
@@ -39,9 +87,22 @@ class TrainConfig(BaseModel):
         description="to train on, a part of each class; held-out part and reference stay (default: all)",
         json_schema_extra=FIXED,
     )
-    architecture: Literal["dcgan"] = Field("dcgan", description="generator and critic")
+    flips: bool = Field(False, description="train on each image or its mirror image, at random")
+    architecture: str = Field("dcgan", description="dcgan, resnet, or my_networks.py:build")
     width: int = Field(16, ge=1, le=1024, description="w: channels of the widest picture-sized layer")
     latent_size: int = Field(128, ge=1, le=4096, description="length of the noise vector z")
+    activation: Literal["relu", "leaky_relu", "elu", "silu", "tanh"] | None = Field(
+        None, description="of hidden layers (default: relu; leaky_relu in the critic of dcgan)"
+    )
+    generator_norm: Literal["none", "batch"] = Field(
+        "none", description="normalisation of hidden layers: batch over the global batch"
+    )
+    critic_norm: Literal["none", "layer"] = Field(
+        "none", description="of each image by itself; over the batch it would spoil the penalty"
+    )
+    options: JsonValue = Field(
+        None, description="anything YAML can say, for your own networks: settings.options"
+    )
 
     penalty: Literal["two_sided", "one_sided", "zero_centered", "r1", "clip"] = Field(
         "two_sided", description="what keeps the critic smooth; clip: of its weights, no penalty"
@@ -53,6 +114,9 @@ class TrainConfig(BaseModel):
     optimizer: Literal["adam", "rmsprop", "sgd"] = Field("adam", description="of both networks")
     critic_lr: LearningRate = Field(1e-4, description="alpha of the critic's optimizer")
     generator_lr: LearningRate = Field(1e-4, description="alpha of the generator's optimizer")
+    lr_schedule: Literal["constant", "linear"] = Field(
+        "constant", description="of both rates; linear: falling to 0 over the budget"
+    )
     adam_beta1: float = Field(0.0, ge=0, lt=1, description="beta1 of both Adam optimizers")
     adam_beta2: float = Field(0.9, ge=0, lt=1, description="beta2 of both Adam optimizers")
     ema_decay: float = Field(
@@ -79,15 +143,18 @@ class TrainConfig(BaseModel):
     )
 
     budget_kimg: float = Field(
-        90, gt=0, le=1e6, description="length of the training, kimg", json_schema_extra=FIXED
+        90, gt=0, le=1e6, description="length of the training", json_schema_extra=FIXED | KIMG
     )
-    tick_kimg: float = Field(9, gt=0, le=1e6, description="kimg between evaluations", json_schema_extra=FIXED)
+    tick_kimg: float = Field(
+        9, gt=0, le=1e6, description="from one evaluation to the next", json_schema_extra=FIXED | KIMG
+    )
     scores: list[Score] = Field(
         ["fid", "precision", "recall"], description="of each tick", json_schema_extra=FIXED
     )
-    features: Literal["classifier", "inception"] = Field(
+    features: str = Field(
         "classifier",
-        description="in which images are compared: of a classifier of the data set, or Inception of 2015",
+        description="in which images are compared: of a classifier of the classes, of random convolutions"
+        " (for images without labels), Inception of 2015, or my_features.py:embed",
         json_schema_extra=FIXED,
     )
     inception: str | None = Field(
@@ -125,6 +192,21 @@ class TrainConfig(BaseModel):
             raise ValueError(f"must name fid, which ranks the trials, and each score once, got {names}")
         return names
 
+    @field_validator("architecture", "features")
+    @classmethod
+    def _named(cls, value: str, info: ValidationInfo) -> str:
+        names = NAMES[str(info.field_name)]
+        if value not in names and not is_code(value):
+            raise ValueError(f"must be {', '.join(names)} or file.py:function, got {value!r}")
+        return value
+
+    @field_validator("data_range")
+    @classmethod
+    def _ascending(cls, ends: list[float] | None) -> list[float] | None:
+        if ends is not None and (len(ends) != 2 or ends[0] >= ends[1]):
+            raise ValueError(f"must be [low, high] with low below high, got {ends}")
+        return ends
+
     @model_validator(mode="after")
     def _sound(self) -> "TrainConfig":
         for clash in clashes(vars(self)):
@@ -150,82 +232,6 @@ class TrainConfig(BaseModel):
 def _inception_of_environment(features: str) -> str | None:
     named = os.environ.get("WGANGP_INCEPTION") if features == "inception" else None
     return os.path.abspath(os.path.expanduser(named)) if named else None
-
-
-def clashes(settings: Mapping[str, Any]) -> list[Clash]:
-    """Rules between fields that `settings` break. A rule is left out if one of its fields is absent."""
-    found = []
-    if {"n_critic", "batch_size", "tick_kimg"} <= settings.keys():
-        n_critic, batch_size, tick = settings["n_critic"], settings["batch_size"], settings["tick_kimg"]
-        if n_critic * batch_size > 1000 * tick:
-            message = (
-                f"tick_kimg must hold a generator step, n_critic x batch_size = {n_critic} x {batch_size}"
-                f" = {n_critic * batch_size / 1000:g} kimg, got {tick:g}; raise it or lower one of the two"
-            )
-            found.append(Clash(message, fields=("tick_kimg", "n_critic", "batch_size")))
-    if settings.get("run_eagerly") and settings.get("jit_compile"):
-        message = "run_eagerly and jit_compile must not both be true: run by operations, nothing is compiled"
-        found.append(Clash(message, fields=("run_eagerly", "jit_compile")))
-    if settings.get("inception") and settings.get("features") == "classifier":
-        message = "inception must be left out with features: classifier; set features: inception to use it"
-        found.append(Clash(message, fields=("inception", "features")))
-    if {"budget_kimg", "tick_kimg"} <= settings.keys():
-        budget, tick = settings["budget_kimg"], settings["tick_kimg"]
-        if not is_multiple(budget, tick):
-            message = f"budget_kimg must be a multiple of tick_kimg ({tick:g}), got {budget:g}"
-            found.append(Clash(message, fields=("budget_kimg", "tick_kimg")))
-    return found
-
-
-def misfits(
-    *,
-    batch_size: int,
-    accumulation_steps: int,
-    run_eagerly: bool,
-    jit_compile: bool,
-    replicas: int,
-    asynchronous: bool,
-    train_images: int,
-) -> list[Clash]:
-    """What of these settings does not go with so many replicas and images.
-
-    Args:
-        batch_size: and the next three, as in `TrainConfig`.
-        accumulation_steps: see there.
-        run_eagerly: see there.
-        jit_compile: see there.
-        replicas: that share a batch.
-        asynchronous: whether parameter servers keep the weights.
-        train_images: images to train on.
-    """
-    found = []
-    parts = replicas * accumulation_steps
-    if batch_size % parts:
-        each = f"the {replicas} replicas of a trial"
-        if accumulation_steps > 1:
-            each = f"replicas x accumulation_steps = {replicas} x {accumulation_steps} = {parts}"
-        message = f"batch_size must be divisible by {each}, got {batch_size}"
-        found.append(Clash(message, fields=("batch_size", "accumulation_steps")))
-    if batch_size > train_images:
-        message = (
-            f"batch_size must be at most the {train_images} training images, got {batch_size};"
-            " use a smaller batch"
-        )
-        found.append(Clash(message, fields=("batch_size",)))
-    if jit_compile and replicas > 1:
-        found.append(Clash(f"jit_compile must be false with {replicas} replicas", fields=("jit_compile",)))
-    for field, value in (("run_eagerly", run_eagerly), ("jit_compile", jit_compile)):
-        if value and asynchronous:
-            found.append(Clash(f"{field} must be false under parameter_server", fields=(field,)))
-    return found
-
-
-def is_multiple(value: float, unit: float) -> bool:
-    """Whether `value` is a whole, positive number of `unit`s, up to rounding of decimal fractions."""
-    if not math.isfinite(value / unit):
-        return False
-    count = round(value / unit)
-    return count >= 1 and abs(count * unit - value) <= 1e-9 * value
 
 
 def field_error(field: str, value: object) -> str | None:

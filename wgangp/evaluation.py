@@ -27,11 +27,14 @@ class Evaluation:
         """
         described = []
         for images in batches:
-            of_batch = self._network.describe(networks.to_pixels(images))
+            features, probabilities = self._network.describe(networks.to_data(images))
             if not np.isfinite(images).all():
-                of_batch = Description(*(np.full_like(values, np.nan) for values in of_batch))
-            described.append(of_batch)
-        return Description(*(np.concatenate(values) for values in zip(*described, strict=True)))
+                features = np.full_like(features, np.nan)
+                probabilities = None if probabilities is None else np.full_like(probabilities, np.nan)
+            described.append((features, probabilities))
+        features, probabilities = zip(*described, strict=True)
+        known = [part for part in probabilities if part is not None]
+        return Description(np.concatenate(features), np.concatenate(known) if known else None)
 
     def scores(self, described: Description, *, names: Collection[str]) -> dict[str, float]:
         """By name; see `scores.Scorer`."""

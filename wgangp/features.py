@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from wgangp import networks, randomness
+from wgangp.layers import ImageShape
 from wgangp.networks import EVALUATION_BATCH
 from wgangp.randomness import Purpose
 
@@ -27,17 +28,17 @@ class Description(NamedTuple):
 
     Attributes:
         features: float32 [n, D]; of the classifier [n, 128], its last hidden layer.
-        probabilities: float32 [n, classes].
+        probabilities: float32 [n, classes]; None of a network that knows no classes.
     """
 
     features: np.ndarray
-    probabilities: np.ndarray
+    probabilities: np.ndarray | None
 
 
 class Classifier:
     """The feature network, ready to run, float32 whatever the precision of the training."""
 
-    def __init__(self, weights: Mapping[str, np.ndarray], *, image_shape: networks.ImageShape) -> None:
+    def __init__(self, weights: Mapping[str, np.ndarray], *, image_shape: ImageShape) -> None:
         """From weights as `train` gives them."""
         classes = weights[str(len(weights) - 1)].shape[0]
         self._network = _build(image_shape, classes)
@@ -81,7 +82,7 @@ def train(
     return {str(i): weight for i, weight in enumerate(network.get_weights())}
 
 
-def _build(image_shape: networks.ImageShape, classes: int) -> keras.Model:
+def _build(image_shape: ImageShape, classes: int) -> keras.Model:
     """Images in 0..1 -> (features, logits). Dropout is applied between the two in training only."""
     halving: dict[str, Any] = {
         "kernel_size": 5,

@@ -14,20 +14,28 @@ import tensorflow as tf
 from wgangp import networks, optimizers
 from wgangp.asynchronous import Schedule
 from wgangp.config import TrainConfig
+from wgangp.layers import NetworkSettings
 from wgangp.networks import EVALUATION_BATCH
 from wgangp.randomness import Purpose
 from wgangp.update import SUMS, Trained, Update
+from wgangp.user_code import UserCode
 
-STATE_FIELDS = ("architecture", "width", "latent_size", "batch_size", "precision", "penalty", "optimizer")
+STATE_FIELDS = (
+    *("architecture", "width", "latent_size", "activation", "generator_norm", "critic_norm", "options"),
+    *("batch_size", "precision", "penalty", "optimizer"),
+)
 """The settings that a state, as `WganGp.arrays` gives it, belongs to."""
 
-SHAPE_FIELDS = (*STATE_FIELDS, "accumulation_steps", "allreduce_precision", "run_eagerly", "jit_compile")
+SHAPE_FIELDS = (
+    *(*STATE_FIELDS, "lr_schedule", "flips"),
+    *("accumulation_steps", "allreduce_precision", "run_eagerly", "jit_compile"),
+)
 """The settings a compiled WganGp is bound to; any other may change without compiling again."""
 
 _WHOLE_SETTINGS = ("n_critic", "seed")
 _REAL_SETTINGS = (
     *("gp_weight", "drift", "weight_clip", "ema_decay"),
-    *("critic_lr", "generator_lr", "adam_beta1", "adam_beta2"),
+    *("critic_lr", "generator_lr", "adam_beta1", "adam_beta2", "budget_kimg"),
 )
 
 
@@ -48,33 +56,33 @@ class WganGp:
         images: tf.Variable,
         config: TrainConfig,
         *,
+        network_settings: NetworkSettings,
+        code: UserCode | None = None,
         devices: Mapping[str, str] | None = None,
     ) -> None:
         """Build for the shapes of `config` (`SHAPE_FIELDS`).
 
         Args:
             strategy: where; its replicas times `accumulation_steps` divide the batch evenly.
-            images: uint8 [N, H, W, C], a variable of `strategy`.
+            images: uint8 [N, H, W, C] or float32 [N, D], a variable of `strategy`.
             config: read for the shapes only; the other settings come with `start`.
+            network_settings: of the networks of `config` for these images.
+            code: the user's `build`, if `architecture` names one.
             devices: under the default strategy, the device of the `generator` and that of the `critic`.
         """
         self._strategy, self._latent_size = strategy, config.latent_size
-        self._dtype = networks.value_dtype(config.precision)
-        shape: dict[str, Any] = {
-            "image_shape": tuple(images.shape[1:]),
-            "width": config.width,
-            "precision": config.precision,
-        }
+        self._dtype, self._network_settings, self._code = network_settings.dtype, network_settings, code
         at = {name: tf.device(device) for name, device in (devices or {}).items()}
         with strategy.scope():
             self._settings = {name: self._setting(self._dtype) for name in _REAL_SETTINGS}
             self._settings |= {name: self._setting("int64") for name in _WHOLE_SETTINGS}
+            self._factor = self._setting(self._dtype)
             with at.get("critic", contextlib.nullcontext()):
-                self.critic = networks.build_critic(config.architecture, **shape)
+                self.critic = networks.build_critic(config.architecture, network_settings, code=code)
                 self._critic_optimizer = self._optimizer(self.critic, "critic_lr", config)
             with at.get("generator", contextlib.nullcontext()):
                 self.generator, self.averaged = (
-                    networks.build_generator(config.architecture, **shape, latent_size=config.latent_size)
+                    networks.build_generator(config.architecture, network_settings, code=code)
                     for _ in range(2)
                 )
                 self._generator_optimizer = self._optimizer(self.generator, "generator_lr", config)
@@ -85,6 +93,7 @@ class WganGp:
             self._generator_optimizer,
             self._critic_optimizer,
             self._settings,
+            self._factor,
         )
         self._update = Update(trained, images, config, strategy=strategy, devices=devices or {})
         self._train: Any = self._update.steps
@@ -93,7 +102,9 @@ class WganGp:
         elif not config.run_eagerly:
             self._train = tf.function(self._update.steps, jit_compile=config.jit_compile or None)
         self._sample = tf.function(self.averaged, input_signature=[_any_batch(self.averaged)])
-        self._value = tf.function(self._value_of_pixels, input_signature=[_any_batch(self.critic, tf.uint8)])
+        self._value = tf.function(
+            self._value_of_data, input_signature=[_any_batch(self.critic, images.dtype)]
+        )
         self.critic_steps = 0
         self.generator_steps = 0
 
@@ -104,13 +115,13 @@ class WganGp:
         """
         assert config.init_seed is not None, "resolved() writes it out"
         with self._strategy.scope():
-            for network in (self.critic, self.generator, self.averaged):
-                networks.initialise(network, seed=config.init_seed)
+            self._initialise(config.init_seed)
             for optimizer in (self._critic_optimizer, self._generator_optimizer):
                 for variable in optimizer.variables:
                     variable.assign(tf.zeros(variable.shape, variable.dtype))
             for name, variable in self._settings.items():
                 variable.assign(getattr(config, name))
+            self._factor.assign(1)
         self.critic_steps = self.generator_steps = 0
         self._n_critic = config.n_critic
         self.train(0)
@@ -152,7 +163,7 @@ class WganGp:
         )
 
     def mean_value(self, images: np.ndarray) -> float:
-        """Mean of D over uint8 images [n, H, W, C]."""
+        """Mean of D over data [n, ...], in the form of `images`."""
         batches = (images[i : i + EVALUATION_BATCH] for i in range(0, len(images), EVALUATION_BATCH))
         return sum(float(self._value(batch)) for batch in batches) / len(images)
 
@@ -196,6 +207,20 @@ class WganGp:
         }
         return {f"{group}/{i}": v for group, variables in groups.items() for i, v in enumerate(variables)}
 
+    def _initialise(self, seed: int) -> None:
+        if self._code is None:
+            for network in (self.critic, self.generator, self.averaged):
+                networks.initialise(network, seed=seed)
+            return
+        generator, critic = networks.built_by_user(self._code, self._network_settings, seed=seed)
+        for network, fresh in (
+            (self.generator, generator),
+            (self.averaged, generator),
+            (self.critic, critic),
+        ):
+            for variable, first in zip(network.weights, fresh.weights, strict=True):
+                variable.assign(first)
+
     def _setting(self, dtype: str) -> tf.Variable:
         return tf.Variable(0, trainable=False, dtype=dtype)
 
@@ -203,14 +228,14 @@ class WganGp:
         return optimizers.build(
             config.optimizer,
             network,
-            lr=self._settings[lr],
+            lr=lambda: self._settings[lr] * self._factor,
             beta1=self._settings["adam_beta1"],
             beta2=self._settings["adam_beta2"],
             allreduce_precision=config.allreduce_precision,
         )
 
-    def _value_of_pixels(self, images: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_sum(self.critic(networks.from_pixels(images, self._dtype)))
+    def _value_of_data(self, images: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_sum(self.critic(networks.from_data(images, self._dtype)))
 
 
 def _any_batch(model: keras.Model, dtype: Any = None) -> tf.TensorSpec:

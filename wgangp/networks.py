@@ -1,7 +1,7 @@
 """The generator and the critic as Keras models, their initial weights, and what goes in and out of them.
 
-Images are [batch, H, W, C] in -1..1. There is no batch normalisation in the critic: the penalty is a function
-of each example alone (Gulrajani et al. 2017, section 4).
+Images are [batch, H, W, C] in -1..1, vectors [batch, D]. There is no batch normalisation in the critic: the
+penalty is a function of each example alone (Gulrajani et al. 2017, section 4).
 """
 
 from collections.abc import Callable, Iterator
@@ -11,71 +11,88 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from wgangp import dcgan, resnet
 from wgangp.errors import UserError
+from wgangp.layers import ImageShape, NetworkSettings
 from wgangp.randomness import Purpose, derive_seed, normal
+from wgangp.user_code import UserCode
+from wgangp.wording import show
 
-ImageShape = tuple[int, int, int]
+_OURS: dict[str, Any] = {"dcgan": dcgan, "resnet": resnet}
 
 EVALUATION_BATCH = 500
 """Images per call when nothing is trained: bounds the memory."""
 
 
-class LeakyReLU(keras.layers.Layer):
-    """max(x, 0.2 x), written as x times a constant slope.
-
-    The slope is piecewise constant, so the gradients are those of the usual form. But TensorFlow's derivative
-    of LeakyReluGrad hands zeros back to x, and the second derivative of the penalty would run whole
-    convolutions on them.
-    """
-
-    def call(self, x: tf.Tensor) -> tf.Tensor:
-        return x * tf.stop_gradient(tf.maximum(tf.sign(x), tf.constant(0.2, x.dtype)))
-
-
-def value_dtype(precision: str) -> str:
-    """Of weights, of what goes in and out of the networks, and of losses and norms.
-
-    Under `bfloat16` only the layers between compute in it.
-    """
-    return "float32" if precision == "bfloat16" else precision
+def check_shape(architecture: str, image_shape: ImageShape) -> None:
+    """Raises: UserError, if an architecture of ours has no network for images of this shape."""
+    _OURS[architecture].check(image_shape)
 
 
 def build_generator(
-    architecture: str, *, image_shape: ImageShape, width: int, latent_size: int, precision: str
+    architecture: str, settings: NetworkSettings, *, code: UserCode | None = None
 ) -> keras.Model:
-    """G: noise [batch, latent_size] -> images [batch, H, W, C] in -1..1. Weights are not yet initialised."""
-    size, channels = _dcgan_size(architecture, image_shape)
-    inner, outer = _dtypes(precision)
-    z = keras.Input((latent_size,), dtype=value_dtype(precision))
-    h = keras.layers.Dense(size * size * 2 * width, activation="relu", **inner)(z)
-    h = keras.layers.Reshape((size, size, 2 * width), **inner)(h)
-    doubling: dict[str, Any] = {"kernel_size": 4, "strides": 2, "padding": "same", **inner}
-    h = keras.layers.Conv2DTranspose(width, activation="relu", **doubling)(h)
-    h = keras.layers.Conv2DTranspose(channels, **doubling)(h)
-    x = keras.layers.Activation("tanh", **outer)(h)
-    return keras.Model(z, x, name="generator")
+    """G: noise [batch, latent_size] -> images [batch, H, W, C] in -1..1.
+
+    Args:
+        architecture: `dcgan` or `resnet`; with `code` it does not matter.
+        settings: what to build.
+        code: the user's `build`, which is called for both networks.
+
+    Raises:
+        UserError: there is none for images of this shape, or the user's code fails.
+    """
+    return _OURS[architecture].generator(settings) if code is None else built_by_user(code, settings)[0]
 
 
-def build_critic(architecture: str, *, image_shape: ImageShape, width: int, precision: str) -> keras.Model:
-    """D: images [batch, H, W, C] -> values [batch, 1], unbounded. Weights are not yet initialised."""
-    _dcgan_size(architecture, image_shape)
-    inner, outer = _dtypes(precision)
-    halving: dict[str, Any] = {"kernel_size": 4, "strides": 2, "padding": "same", **inner}
-    x = keras.Input(image_shape, dtype=value_dtype(precision))
-    h = LeakyReLU(**inner)(keras.layers.Conv2D(width, **halving)(x))
-    h = LeakyReLU(**inner)(keras.layers.Conv2D(2 * width, **halving)(h))
-    value = keras.layers.Dense(1, **outer)(keras.layers.Flatten(**inner)(h))
-    return keras.Model(x, value, name="critic")
+def build_critic(
+    architecture: str, settings: NetworkSettings, *, code: UserCode | None = None
+) -> keras.Model:
+    """D: images [batch, H, W, C] in -1..1 -> values [batch, 1], unbounded. As `build_generator`."""
+    return _OURS[architecture].critic(settings) if code is None else built_by_user(code, settings)[1]
+
+
+def built_by_user(
+    code: UserCode, settings: NetworkSettings, *, seed: int = 0
+) -> tuple[keras.Model, keras.Model]:
+    """(generator, critic) of the user's own, with initial weights that follow from the seed.
+
+    Keras's layers take the precision that is asked for, unless they say another.
+
+    Raises:
+        UserError: the code fails, or gives something else.
+    """
+    build = code.load()
+    policy, floatx = keras.config.dtype_policy(), keras.config.floatx()
+    keras.utils.set_random_seed(seed)
+    keras.config.set_floatx(settings.dtype)
+    keras.config.set_dtype_policy(settings.inner["dtype"])
+    try:
+        built = code.call(build, settings)
+    finally:
+        keras.config.set_floatx(floatx)
+        keras.config.set_dtype_policy(policy)
+    if not isinstance(built, tuple | list) or len(built) != 2:
+        raise UserError(f"architecture: {code.name} must return (generator, critic), got {show(built)}.")
+    for name, network in zip(("generator", "critic"), built, strict=True):
+        if not isinstance(network, keras.Model) or not network.built or len(network.inputs or ()) != 1:
+            raise UserError(
+                f"architecture: {code.name} must return a {name} that is a Keras model with one input, built"
+                f" from keras.Input, got {show(network)}."
+            )
+    return built[0], built[1]
 
 
 def initialise(model: keras.Model, *, seed: int) -> None:
-    """Kernels: Glorot-uniform weights, a function of (seed, model's name, place) only. Biases: zero.
+    """Kernels: Glorot-uniform weights, a function of (seed, model's name, place) only. Biases 0, gains 1.
 
-    Drawn in float32 whatever the precision, so that runs of different precision begin alike.
+    For networks of ours; drawn in float32 whatever the precision, so that runs of different precision begin
+    alike.
     """
     for place, variable in enumerate(model.weights):
         if len(variable.shape) == 1:
-            variable.assign(tf.zeros(variable.shape, variable.dtype))
+            gain = variable.name in ("gamma", "moving_variance")
+            variable.assign(tf.fill(variable.shape, tf.cast(gain, variable.dtype)))
             continue
         draw = keras.initializers.GlorotUniform(seed=derive_seed(seed, model.name, place))
         variable.assign(tf.cast(draw(variable.shape, "float32"), variable.dtype))
@@ -96,30 +113,17 @@ def sample(
         yield generator(z[: count - first]).numpy()
 
 
-def from_pixels(images: tf.Tensor, dtype: str) -> tf.Tensor:
-    """uint8 0..255 -> -1..1."""
-    return tf.cast(images, dtype) / 127.5 - 1
+def from_data(data: tf.Tensor, dtype: str) -> tf.Tensor:
+    """Images, uint8 0..255 -> -1..1; vectors as they are."""
+    return tf.cast(data, dtype) / 127.5 - 1 if data.dtype == tf.uint8 else tf.cast(data, dtype)
 
 
-def to_pixels(images: np.ndarray) -> np.ndarray:
-    """-1..1 -> uint8 0..255, to the nearest; NaN becomes 0."""
-    levels = np.rint((images + 1) * 127.5)
+def to_data(generated: np.ndarray) -> np.ndarray:
+    """The way back: images [n, H, W, C] -> uint8 to the nearest; vectors [n, D] -> float32 in -1..1.
+
+    What lies outside is clipped, and NaN becomes 0.
+    """
+    if generated.ndim == 2:
+        return np.nan_to_num(generated).clip(-1, 1).astype(np.float32)
+    levels = np.rint((generated + 1) * 127.5)
     return np.nan_to_num(levels).clip(0, 255).astype(np.uint8)
-
-
-def _dcgan_size(architecture: str, image_shape: ImageShape) -> tuple[int, int]:
-    """Side of the smallest feature map, and channels of the images."""
-    if architecture != "dcgan":
-        raise UserError(f"architecture: must be dcgan, got {architecture!r}.")
-    height, width, channels = image_shape
-    if height != width or height % 4:
-        raise UserError(
-            f"architecture: dcgan needs square images, sides divisible by 4, got {height}x{width}."
-        )
-    return height // 4, channels
-
-
-def _dtypes(precision: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keras's words for inner layers and for the last one, whose values nothing may round."""
-    inner = "mixed_bfloat16" if precision == "bfloat16" else precision
-    return {"dtype": inner}, {"dtype": value_dtype(precision)}

@@ -3,6 +3,7 @@
 Keras adds the gradients of all replicas up before it applies them; on the way they may be rounded.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,7 +14,7 @@ def build(
     name: str,
     model: keras.Model,
     *,
-    lr: tf.Variable,
+    lr: Callable[[], tf.Tensor],
     beta1: tf.Variable,
     beta2: tf.Variable,
     allreduce_precision: str,
@@ -23,13 +24,13 @@ def build(
     Args:
         name: `adam` (Kingma and Ba 2015), `rmsprop` (Tieleman and Hinton 2012, decay 0.9) or `sgd` (plain).
         model: whose trainable variables it is built for.
-        lr: the learning rate.
+        lr: gives the learning rate.
         beta1: of Adam.
         beta2: of Adam.
         allreduce_precision: `full`, or `bfloat16`: replicas exchange half the bytes, rounded to 8 bits.
     """
     rounded = allreduce_precision == "bfloat16" and tf.distribute.get_strategy().num_replicas_in_sync > 1
-    optimizer: Any = (_ROUNDED if rounded else _EXACT)[name](learning_rate=lambda: lr)
+    optimizer: Any = (_ROUNDED if rounded else _EXACT)[name](learning_rate=lr)
     if name == "adam":
         # Numbers given to the constructor would be baked into the graph.
         optimizer.beta_1, optimizer.beta_2 = beta1, beta2

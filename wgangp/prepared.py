@@ -1,51 +1,41 @@
 """What every trial of a data set shares: images, feature network, reference. Made once, cached, frozen.
 
 Everything follows from the data set and `split_seed`. A sweep makes it before its first trial, freezes
-features and reference in its folder, and never scores with others.
+features, reference and the user's code in its folder, and never scores or trains with others.
 """
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from wgangp import arrays, datasets, features, frechet, inception, scores, strategies
+from wgangp import (
+    arrays,
+    datasets,
+    feature_network,
+    frechet,
+    frozen_code,
+    inception,
+    kept_features,
+    network_check,
+    networks,
+    scores,
+    user_code,
+)
 from wgangp.config import TrainConfig
+from wgangp.datasets import Dataset
 from wgangp.errors import UserError
+from wgangp.feature_network import GRAPH, Features
+from wgangp.kept_features import KeptFeatures
+from wgangp.layers import ImageShape
+from wgangp.user_code import UserCode
 
 _REFERENCE_ROWS = 5000  # features kept of the reference, for scores that compare image by image
 _VERSION = 3  # part of the cache's file names: raise it when features or reference are made differently
-_MEND = "Put a copy back; or remove the folder, and they are made anew and must come out the same."
-_GRAPH = "graph"
-_WEIGHT, _REFERENCE = "weight/", "reference/"
 
 
 Facts = dict[str, str | int | float]
-
-
-@dataclass(frozen=True)
-class Features:
-    """A frozen feature network.
-
-    Attributes:
-        name: which network, e.g. `classifier-mnist5k`, `inception-2015`.
-        weights: as `features.train` gives them, the classifying layer included; of Inception its `graph`.
-        accuracy: share of the held-out images it classifies rightly, 0..1; None if these are not its classes.
-        sha256: over weights and reference.
-    """
-
-    name: str
-    weights: dict[str, np.ndarray]
-    accuracy: float | None
-    sha256: str
-
-    def network(self, image_shape: tuple[int, int, int]) -> features.Classifier | inception.Inception:
-        """The network, ready to run."""
-        if self.accuracy is None:
-            return inception.Inception(self.weights[_GRAPH].tobytes())
-        return features.Classifier(self.weights, image_shape=image_shape)
 
 
 @dataclass(frozen=True)
@@ -53,187 +43,195 @@ class Prepared:
     """Plain arrays and facts, to be handed between processes.
 
     Attributes:
-        images: uint8 [N, H, W, C], the training part, or so much of it as `train_images` asks for.
-        heldout: uint8 [M, H, W, C].
+        images: uint8 [N, H, W, C], or vectors float32 [N, D]; the training part, or so much of it as
+            `train_images` asks for.
+        heldout: likewise, [M, ...].
         features: the frozen feature network.
         reference: of the features of the whole training part.
+        code: the user's own, by the setting that names it.
         facts: what is printed and recorded: dataset, data_sha256, image_size, train_images, heldout_images,
             reference_images, features, features_sha256, split_seed; scored_in, the features in words; of a
-            classifier features_accuracy, of Inception's graph inception_sha256 and inception_bytes.
+            classifier features_accuracy, of Inception's graph inception_sha256 and inception_bytes; of a
+            folder hidden_files, skipped_files, skipped and enlarged_images; of code code, code_sha256 and
+            code_changed, where there is anything to say.
     """
 
     images: np.ndarray
     heldout: np.ndarray
     features: Features
     reference: scores.Reference
+    code: dict[str, UserCode]
     facts: Facts
+
+    def network_settings(self, config: TrainConfig) -> networks.NetworkSettings:
+        """What the networks of a run on this data are built from."""
+        return _network_settings(config, self.images.shape[1:])
 
 
 def prepare(
-    config: TrainConfig, *, cache: Path, frozen: Path | None = None, say: Callable[[str], None] = print
+    config: TrainConfig,
+    *,
+    cache: Path,
+    frozen: Path | None = None,
+    variants: Sequence[TrainConfig] = (),
+    say: Callable[[str], None] = print,
 ) -> Prepared:
     """Read and split the data; make the feature network and reference, or take them from a folder.
 
     Args:
-        config: read for `dataset`, `split_seed`, `train_images`, `features` and `inception`.
+        config: read for what is data, split, features and networks.
         cache: a folder, made if missing. What is damaged there is made again.
-        frozen: a folder that `freeze` wrote: its features and reference are taken and no others.
+        frozen: a folder that `freeze` wrote: its features, reference and code are taken and no others.
+        variants: other settings that trials may be given, for a look at their networks.
         say: gets one short line for each thing that takes time.
 
     Raises:
-        UserError: no such data set, or so many images; Inception's graph cannot be had; `frozen` is damaged,
-            of other features or of other data.
+        UserError: no such data, or so many images; networks or features that do not go with it; Inception's
+            graph cannot be had; the user's code fails; `frozen` is damaged, of other features or other data.
     """
-    dataset = datasets.load(config.dataset, cache=cache, say=say)
+    code = _code([config, *variants], {} if frozen is None else frozen_code.read(frozen))
+    dataset = datasets.load(config, code=code.get(config.dataset), cache=cache, say=say)
     training, heldout = datasets.split(dataset, seed=config.split_seed)
+    used = training
     if config.train_images is not None:
-        few = datasets.part(training, config.train_images, seed=config.split_seed)
-    data: dict[str, str | int] = {"data_sha256": dataset.sha256, "split_seed": config.split_seed}
+        used = datasets.part(training, config.train_images, seed=config.split_seed)
+    _check([config, *variants], dataset, code, say=say)
+    facts: Facts = {"dataset": config.dataset, "data_sha256": dataset.sha256, "split_seed": config.split_seed}
+    named = feature_network.name_of(config, code.get(config.features), dataset.images.shape[1:])
     if frozen is not None:
-        stored = _thaw(frozen, data, kind=config.features)
+        held_to = {fact: facts[fact] for fact in ("data_sha256", "split_seed")}
+        kept = kept_features.thaw(frozen, held_to, name=named)
     else:
-        graph = None
-        if config.features == "inception":
-            graph = inception.graph_bytes(config.inception, cache=cache, say=say)
-        stored = _cached(dataset, training, heldout, graph, seed=config.split_seed, cache=cache, say=say)
-    images = few.images if config.train_images is not None else training.images
-    return _assemble(config.dataset, images, heldout.images, stored, data)
+        kept = _cached(
+            config, dataset.sha256, training, heldout, code.get(config.features), cache=cache, say=say
+        )
+    facts |= {
+        "image_size": "x".join(map(str, dataset.images.shape[1:])),
+        "train_images": len(used.images),
+        "heldout_images": len(heldout.images),
+        "features": named,
+        **dataset.notes,
+        **_facts_of(code),
+    }
+    return _prepared(config, used.images, heldout.images, kept, code, facts)
 
 
 def freeze(prepared: Prepared, folder: Path) -> None:
-    """Write features and reference to `folder`: weights.npz, reference.npz; in features.json the facts."""
-    stored = _stored(prepared.features.weights, prepared.features.accuracy, prepared.reference)
-    arrays.save(folder / "weights.npz", _part(stored, _WEIGHT))
-    arrays.save(folder / "reference.npz", _part(stored, _REFERENCE))
-    arrays.write(folder / "features.json", json.dumps(prepared.facts, indent=2).encode())
+    """Write it to `folder`: weights.npz, reference.npz, code/, and the facts in features.json."""
+    frozen_code.write(folder, prepared.code)
+    features = prepared.features
+    KeptFeatures(features.weights, features.accuracy, prepared.reference).freeze(folder, prepared.facts)
+
+
+def _code(configs: Sequence[TrainConfig], frozen: dict[str, UserCode]) -> dict[str, UserCode]:
+    values = [
+        getattr(config, field) for config in configs for field in ("dataset", "architecture", "features")
+    ]
+    return {
+        value: frozen[value] if value in frozen else user_code.read(value)
+        for value in dict.fromkeys(values)
+        if user_code.is_code(value)
+    }
+
+
+def _facts_of(code: dict[str, UserCode]) -> Facts:
+    if not code:
+        return {}
+    texts = {each.name: np.frombuffer(each.text.encode(), np.uint8) for each in code.values()}
+    facts: Facts = {
+        "code": "; ".join(f"{each.value} (sha256 {each.sha256})" for each in code.values()),
+        "code_sha256": arrays.digest(texts),
+    }
+    changed = ", ".join(each.name for each in frozen_code.changed(code))
+    return facts | ({"code_changed": changed} if changed else {})
+
+
+def _network_settings(config: TrainConfig, image_shape: ImageShape) -> networks.NetworkSettings:
+    return networks.NetworkSettings(
+        image_shape=tuple(image_shape),
+        width=config.width,
+        latent_size=config.latent_size,
+        activation=config.activation,
+        generator_norm=config.generator_norm,
+        critic_norm=config.critic_norm,
+        precision=config.precision,
+        options=config.options,
+    )
+
+
+def _check(
+    configs: Sequence[TrainConfig], dataset: Dataset, code: dict[str, UserCode], *, say: Callable[[str], None]
+) -> None:
+    """What of these settings does not go with the data, all at once."""
+    shape = dataset.images.shape[1:]
+    kind = feature_network.kind_of(configs[0], code.get(configs[0].features))
+    problems = [feature_network.problem(kind, dataset)]
+    if len(shape) == 1 and any(config.flips for config in configs):
+        problems.append("flips: must be false with vectors, which have no mirror image.")
+    for config in configs:
+        builder = code.get(config.architecture)
+        try:
+            if builder is None:
+                networks.check_shape(config.architecture, shape)
+            else:
+                say(f"trying {builder.name}")
+                network_check.check(builder, _network_settings(config, shape))
+        except UserError as error:
+            problems += error.problems
+    if problems := [problem for problem in dict.fromkeys(problems) if problem]:
+        raise UserError(*problems)
 
 
 def _cached(
-    dataset: datasets.Dataset,
-    training: datasets.Dataset,
-    heldout: datasets.Dataset,
-    graph: bytes | None,
+    config: TrainConfig,
+    data_sha256: str,
+    training: Dataset,
+    heldout: Dataset,
+    code: UserCode | None,
     *,
-    seed: int,
     cache: Path,
     say: Callable[[str], None],
-) -> dict[str, np.ndarray]:
-    """Everything that is stored, in one mapping: weights, reference, accuracy."""
-    network = f"inception-{inception.sha256(graph)[:16]}" if graph else "classifier"
-    path = cache / f"features-v{_VERSION}-{network}-{dataset.sha256[:16]}-{seed}.npz"
-    try:
-        return arrays.load(path)
-    except arrays.DamagedFile:
-        stored = _make(training, heldout, graph, seed=seed, say=say)
-    arrays.save(path, stored)
-    return stored
-
-
-def _make(
-    training: datasets.Dataset,
-    heldout: datasets.Dataset,
-    graph: bytes | None,
-    *,
-    seed: int,
-    say: Callable[[str], None],
-) -> dict[str, np.ndarray]:
-    import tensorflow as tf
-
-    accuracy = None
-    network: features.Classifier | inception.Inception
-    strategies.use_threads(intra_op=1, inter_op=1)
-    with tf.device("CPU:0"):
-        if graph:
-            weights = {_GRAPH: np.frombuffer(graph, np.uint8)}
-            network = inception.Inception(graph)
-        else:
-            weights = features.train(training.images, training.labels, seed=seed, say=say)
-            network = features.Classifier(weights, image_shape=training.images.shape[1:])
-            guesses = network.describe(heldout.images).probabilities.argmax(axis=1)
-            accuracy = float((guesses == heldout.labels).mean())
-        say("describing the training images")
-        described = network.describe(training.images).features
+) -> KeptFeatures:
+    kind, graph = feature_network.kind_of(config, code), None
+    network = kind
+    if kind == "inception":
+        graph = inception.graph_bytes(config.inception, cache=cache, say=say)
+        network = f"inception-{inception.sha256(graph)[:16]}"
+    path = cache / f"features-v{_VERSION}-{network}-{data_sha256[:16]}-{config.split_seed}.npz"
+    if code is None:  # what else it depends on, the user's function alone knows
+        try:
+            return kept_features.load(path)
+        except (arrays.DamagedFile, KeyError):
+            pass
+    weights, accuracy, described = feature_network.make(
+        kind, training, heldout, graph=graph, code=code, seed=config.split_seed, say=say
+    )
     reference = scores.Reference(frechet.gaussian(described), described[:_REFERENCE_ROWS])
-    return _stored(weights, accuracy, reference)
+    kept = KeptFeatures(weights, accuracy, reference)
+    if code is None:
+        kept.save(path)
+    return kept
 
 
-def _stored(
-    weights: dict[str, np.ndarray], accuracy: float | None, reference: scores.Reference
-) -> dict[str, np.ndarray]:
-    arrays_of_reference = {**vars(reference.gaussian), "features": reference.features}
-    return {
-        **{_WEIGHT + name: weight for name, weight in weights.items()},
-        **{_REFERENCE + name: np.asarray(value) for name, value in arrays_of_reference.items()},
-        **({} if accuracy is None else {"accuracy": np.asarray(accuracy)}),
-    }
-
-
-def _part(stored: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in stored.items() if name.startswith(prefix)}
-
-
-def _sha256(stored: dict[str, np.ndarray]) -> str:
-    return arrays.digest({name: array for name, array in stored.items() if name != "accuracy"})
-
-
-def _assemble(
-    dataset: str,
+def _prepared(
+    config: TrainConfig,
     images: np.ndarray,
     heldout: np.ndarray,
-    stored: dict[str, np.ndarray],
-    data: dict[str, str | int],
+    kept: KeptFeatures,
+    code: dict[str, UserCode],
+    facts: Facts,
 ) -> Prepared:
-    weights, reference = _part(stored, _WEIGHT), _part(stored, _REFERENCE)
-    sha256, some = _sha256(stored), reference.pop("features")
-    count = int(reference.pop("count"))
-    gaussian = frechet.Gaussian(**reference, count=count)
-    facts: Facts = {
-        "dataset": dataset,
-        **data,
-        "image_size": "x".join(map(str, images.shape[1:])),
-        "train_images": len(images),
-        "heldout_images": len(heldout),
-        "reference_images": gaussian.count,
-        "features_sha256": sha256,
-    }
-    accuracy = None
-    if _GRAPH in weights:
-        graph = weights[_GRAPH].tobytes()
-        facts |= {"features": "inception-2015", "inception_bytes": len(graph)}
-        facts["inception_sha256"] = inception.sha256(graph)
-        facts["scored_in"] = f"inception-2015 features (sha256 of the graph {inception.sha256(graph)[:16]})"
-    else:
-        accuracy = float(stored["accuracy"])
-        facts |= {"features": f"classifier-{dataset}", "features_accuracy": accuracy}
-        facts["scored_in"] = (
-            f"{facts['features']} features (accuracy on held-out images {accuracy:.3f}, sha256 {sha256[:16]})"
-        )
-    network = Features(str(facts["features"]), weights, accuracy, sha256)
-    return Prepared(images, heldout, network, scores.Reference(gaussian, some), facts)
-
-
-def _thaw(folder: Path, data: dict[str, str | int], *, kind: str) -> dict[str, np.ndarray]:
-    """What `freeze` wrote, if it is whole, belongs to `data` and is of this kind."""
-    try:
-        facts = json.loads((folder / "features.json").read_text())
-        stored = {_WEIGHT + name: array for name, array in arrays.load(folder / "weights.npz").items()}
-        stored |= {_REFERENCE + name: array for name, array in arrays.load(folder / "reference.npz").items()}
-        if _WEIGHT + _GRAPH not in stored:
-            stored["accuracy"] = np.asarray(float(facts["features_accuracy"]))
-        frozen = {name: facts[name] for name in data}
-        stored[_REFERENCE + "features"]  # which those of older versions lack
-        sha256 = facts["features_sha256"]
-    except (OSError, ValueError, KeyError, TypeError, arrays.DamagedFile) as error:
-        raise UserError(f"{folder}: the frozen features cannot be read: {error}. {_MEND}") from error
-    if sha256 != _sha256(stored):
-        raise UserError(f"{folder}: the frozen features are damaged: their sha256 does not hold. {_MEND}")
-    for name, value in data.items():
-        if frozen[name] != value:
-            raise UserError(
-                f"{folder}: the frozen features belong to other data: {name} must be {frozen[name]},"
-                f" got {value}."
-            )
-    found = "inception" if _WEIGHT + _GRAPH in stored else "classifier"
-    if found != kind:
-        raise UserError(f"{folder}: the frozen features are others: features must be {found}, got {kind}.")
-    return stored
+    facts |= {"reference_images": kept.reference.gaussian.count, "features_sha256": kept.sha256}
+    of = f"sha256 {kept.sha256[:16]}"
+    if kept.accuracy is not None:
+        facts["features_accuracy"] = kept.accuracy
+        of = f"accuracy on held-out images {kept.accuracy:.3f}, {of}"
+    if GRAPH in kept.weights:
+        graph = kept.weights[GRAPH].tobytes()
+        facts |= {"inception_bytes": len(graph), "inception_sha256": inception.sha256(graph)}
+        of = f"sha256 of the graph {inception.sha256(graph)[:16]}"
+    facts["scored_in"] = f"{facts['features']} features ({of})"
+    users = code.get(config.features)
+    kind = feature_network.kind_of(config, users)
+    network = Features(kind, str(facts["features"]), kept.weights, kept.accuracy, users, kept.sha256)
+    return Prepared(images, heldout, network, kept.reference, code, facts)

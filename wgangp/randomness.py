@@ -23,6 +23,7 @@ class Purpose(IntEnum):
     GRID_NOISE = 4
     DROPOUT = 5
     DATA_ORDER = 6
+    FLIPS = 7
 
 
 _PERMUTATION_ROUNDS = 4

@@ -44,9 +44,11 @@ class Scorer:
         self._reference = reference.features
 
     def scores(
-        self, features: np.ndarray, probabilities: np.ndarray, *, names: Collection[str]
+        self, features: np.ndarray, probabilities: np.ndarray | None, *, names: Collection[str]
     ) -> dict[str, float]:
         """The scores `names` of features [N, D], in random order, and class probabilities [N, classes].
+
+        Without probabilities there is no inception_score.
 
         A value is NaN if a feature that it is of is not finite.
 
@@ -62,7 +64,7 @@ class Scorer:
         if set(names) & set(OF_NEIGHBOURS):
             counted = self._neighbourhood(len(some)).scores(some)
             found |= {name: counted[name] for name in OF_NEIGHBOURS if name in names}
-        if "inception_score" in names:
+        if "inception_score" in names and probabilities is not None:
             found["inception_score"] = inception_score(probabilities)
         return found
 

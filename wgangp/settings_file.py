@@ -37,16 +37,22 @@ class SettingsFile:
     overrides: Mapping[Key, str] = field(default_factory=dict)
     folder: Path = Path()
 
-    def named_file(self, key: Key, text: str, *, needed: bool = True) -> str:
-        """Absolute path of the file that the value `text` of `key` names.
+    def named_path(self, key: Key, text: str) -> str:
+        """Absolute path that the value `text` of `key` names.
 
         A relative one is beside this file; of an override, in the working folder.
+        """
+        overridden = any(key[:length] in self.overrides for length in range(1, len(key) + 1))
+        folder = Path() if overridden else self.folder
+        return os.path.abspath(folder / os.path.expanduser(text))
+
+    def named_file(self, key: Key, text: str, *, needed: bool = True) -> str:
+        """As `named_path`, of a file.
 
         Raises:
             UserError: it is needed, and there is no such file.
         """
-        folder = Path() if key in self.overrides else self.folder
-        path = os.path.abspath(folder / os.path.expanduser(text))
+        path = self.named_path(key, text)
         if needed and not os.path.isfile(path):
             raise UserError(self.problem(key, f"must be a file, got {path}. Check the path."))
         return path

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from wgangp import settings_file
+from wgangp import outside, settings_file
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 from wgangp.run_folder import Run
@@ -149,13 +149,13 @@ def _resumed(options: argparse.Namespace) -> Run:
 
 
 def _config(file: SettingsFile, features: Path | None = None) -> TrainConfig:
-    """With frozen features Inception's graph is there, wherever it was read."""
     origin = file.values.get("from")
     if isinstance(origin, dict):
         print(", ".join(f"{key} {value}" for key, value in origin.items() if key != "features_sha256"))
     values: dict[str, Any] = {key: value for key, value in file.values.items() if key != "from"}
-    if isinstance(values.get("inception"), str):
-        values["inception"] = file.named_file(("inception",), values["inception"], needed=features is None)
+    for field in outside.FIELDS:
+        if field in values:
+            values[field] = outside.absolute(field, values[field], file=file, key=(field,), frozen=features)
     try:
         return TrainConfig(**values).resolved()
     except ValidationError as error:

@@ -22,12 +22,13 @@ import tensorflow as tf
 
 from wgangp import checkpoints, convergence, gan, networks, pictures, strategies
 from wgangp.checkpoints import BEST_GENERATOR, CheckpointError
-from wgangp.config import TrainConfig, misfits
+from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 from wgangp.evaluation import Evaluation
 from wgangp.prepared import Prepared, freeze, prepare
 from wgangp.progress import Progress
 from wgangp.randomness import Purpose
+from wgangp.rules import misfits
 from wgangp.winner import score_winner
 
 __all__ = ["CheckpointError", "Prepared", "Progress", "Trainer", "freeze", "prepare", "score_winner"]
@@ -76,7 +77,7 @@ class Trainer:
         with contextlib.nullcontext() if self._in_step else self._strategy.scope():
             self._images = tf.Variable(prepared.images, trainable=False)
         self._evaluation = Evaluation(prepared)
-        self._compiled: OrderedDict[tuple, gan.WganGp] = OrderedDict()
+        self._compiled: OrderedDict[str, gan.WganGp] = OrderedDict()
         self.tick = 0
 
     @property
@@ -94,9 +95,16 @@ class Trainer:
         """
         self._check(config)
         self._config = config.resolved()
-        shape = tuple(getattr(config, field) for field in gan.SHAPE_FIELDS)
+        shape = repr([getattr(config, field) for field in gan.SHAPE_FIELDS])
         if shape not in self._compiled:
-            self._compiled[shape] = gan.WganGp(self._strategy, self._images, config, devices=self._devices)
+            self._compiled[shape] = gan.WganGp(
+                self._strategy,
+                self._images,
+                config,
+                network_settings=self._prepared.network_settings(config),
+                code=self._prepared.code.get(config.architecture),
+                devices=self._devices,
+            )
         self._compiled.move_to_end(shape)
         while len(self._compiled) > _SHAPES_KEPT:
             self._compiled.popitem(last=False)
@@ -198,6 +206,7 @@ class Trainer:
             for clash in misfits(
                 batch_size=config.batch_size,
                 accumulation_steps=config.accumulation_steps,
+                generator_norm=config.generator_norm,
                 run_eagerly=config.run_eagerly,
                 jit_compile=config.jit_compile,
                 replicas=replicas,
@@ -252,8 +261,8 @@ class Trainer:
         return found | {"best_fid": self._best_fid, "heldout_gap": gap}
 
     def _grid(self) -> bytes:
-        images = list(self._samples(GRID_IMAGES, Purpose.GRID_NOISE))
-        return pictures.grid(networks.to_pixels(np.concatenate(images)))
+        samples = np.concatenate(list(self._samples(GRID_IMAGES, Purpose.GRID_NOISE)))
+        return pictures.draw(networks.to_data(samples), real=self._prepared.images)
 
     def _samples(self, count: int, purpose: Purpose) -> Iterator[np.ndarray]:
         assert self._config.evaluation_seed is not None, "resolved() writes it out"

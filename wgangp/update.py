@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from wgangp import losses, networks, randomness
 from wgangp.config import TrainConfig
+from wgangp.layers import value_dtype
 from wgangp.randomness import Purpose
 
 SUMS = (*losses.CriticTerms._fields, "generator_loss")
@@ -31,6 +32,7 @@ class Trained:
         generator_optimizer: of the generator.
         critic_optimizer: of the critic.
         settings: variables, by the names of `TrainConfig`.
+        lr_factor: a variable: what both rates are multiplied with.
     """
 
     generator: keras.Model
@@ -39,6 +41,7 @@ class Trained:
     generator_optimizer: keras.optimizers.Optimizer
     critic_optimizer: keras.optimizers.Optimizer
     settings: Mapping[str, tf.Variable]
+    lr_factor: tf.Variable
 
 
 class Update:
@@ -56,7 +59,8 @@ class Update:
         """Arguments as those of `gan.WganGp`; `devices` may be empty."""
         self._trained, self._settings = trained, trained.settings
         self._images, self._strategy, self._devices = images, strategy, devices
-        self._dtype = networks.value_dtype(config.precision)
+        self._dtype = value_dtype(config.precision)
+        self._falling, self._flips = config.lr_schedule == "linear", config.flips
         self._latent_size, self._penalty = config.latent_size, config.penalty
         self._m, self._accumulation_steps = config.batch_size, config.accumulation_steps
 
@@ -78,6 +82,8 @@ class Update:
 
     def step(self, critic_step: tf.Tensor, generator_step: tf.Tensor, sums: tf.Tensor) -> tf.Tensor:
         """One generator step after its critic steps; returns as `steps`."""
+        if self._falling:
+            self._lower_rates(critic_step)
         end = critic_step + self._settings["n_critic"]
         while critic_step < end:
             sums += self._total(self._strategy.run(self._critic_step, args=(critic_step,)))
@@ -87,6 +93,12 @@ class Update:
         sums += self._total(self._strategy.run(self._generator_step, args=(generator_step,)))
         self._average()
         return sums
+
+    def _lower_rates(self, critic_step: tf.Tensor) -> None:
+        """By what is left of the budget: from 1 down to 0, a function of the step alone."""
+        seen = tf.cast(critic_step * self._m, tf.float64) / 1000
+        left = 1 - seen / tf.cast(self._settings["budget_kimg"], tf.float64)
+        self._trained.lr_factor.assign(tf.cast(tf.maximum(left, 0), self._dtype))
 
     def _critic_step(self, step: tf.Tensor) -> tf.Tensor:
         """One step on a fresh batch of real images; returns this replica's part of `SUMS`."""
@@ -105,21 +117,24 @@ class Update:
                 dtype=self._dtype,
             )
         )
-        gradients, terms = self._accumulated(self._critic_gradients, rows, z, e)
+        mirrored = self._mirrored(step) if self._flips else tf.zeros_like(rows, tf.bool)
+        gradients, terms = self._accumulated(self._critic_gradients, rows, mirrored, z, e)
         _apply(self._trained.critic_optimizer, gradients, self._trained.critic)
         return tf.concat([terms, tf.zeros([1], self._dtype)], 0)
 
     def _critic_gradients(
-        self, rows: tf.Tensor, z: tf.Tensor, e: tf.Tensor
+        self, rows: tf.Tensor, mirrored: tf.Tensor, z: tf.Tensor, e: tf.Tensor
     ) -> tuple[list[tf.Tensor], tf.Tensor]:
         """Of the critic's loss over these examples; and `losses.CriticTerms`, stacked."""
         with self._on("generator"):
-            x_tilde = self._trained.generator(z)
+            x_tilde = self._trained.generator(z, training=True)
         with self._on("critic"):
-            x = networks.from_pixels(tf.gather(self._images, rows), self._dtype)
+            x = networks.from_data(tf.gather(self._images, rows), self._dtype)
+            if self._flips:
+                x = tf.where(mirrored[:, None, None, None], tf.reverse(x, [2]), x)
             with tf.GradientTape() as tape:
                 terms = losses.critic_terms(
-                    self._trained.critic,
+                    self._critic,
                     x=x,
                     x_tilde=x_tilde,
                     e=e,
@@ -143,11 +158,11 @@ class Update:
         The chain is cut at the images, so that each network's part runs where the network is.
         """
         with self._on("generator"), tf.GradientTape() as generator_tape:
-            x_tilde = self._trained.generator(z)
+            x_tilde = self._trained.generator(z, training=True)
         with self._on("critic"):
             with tf.GradientTape(watch_accessed_variables=False) as critic_tape:
                 critic_tape.watch(x_tilde)
-                loss = losses.generator_loss(self._trained.critic, x_tilde, m=self._m)
+                loss = losses.generator_loss(self._critic, x_tilde, m=self._m)
             slope = critic_tape.gradient(loss, x_tilde)
         with self._on("generator"):
             variables = self._trained.generator.trainable_variables
@@ -187,6 +202,16 @@ class Update:
             self._trained.averaged.weights, self._trained.generator.weights, strict=True
         ):
             average.assign(decay * average + (1 - decay) * weight)
+
+    def _critic(self, x: tf.Tensor) -> tf.Tensor:
+        return self._trained.critic(x, training=True)
+
+    def _mirrored(self, step: tf.Tensor) -> tf.Tensor:
+        """Which images of this replica's part of the batch are mirrored."""
+        draws = randomness.uniform(
+            [self._m], seed=self._settings["seed"], purpose=Purpose.FLIPS, step=step, dtype="float32"
+        )
+        return self._slice(draws < 0.5)
 
     def _noise(self, purpose: Purpose, step: tf.Tensor) -> tf.Tensor:
         return self._slice(

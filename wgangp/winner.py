@@ -9,6 +9,7 @@ import tensorflow as tf
 from wgangp import arrays, checkpoints, frechet, networks, pictures
 from wgangp.config import TrainConfig
 from wgangp.evaluation import Evaluation
+from wgangp.layers import value_dtype
 from wgangp.prepared import Prepared
 from wgangp.randomness import Purpose, derive_seed
 
@@ -43,10 +44,8 @@ def score_winner(
         raise checkpoints.CheckpointError(f"{checkpoint} holds no best generator")
     generator = networks.build_generator(
         config.architecture,
-        image_shape=prepared.images.shape[1:],
-        width=config.width,
-        latent_size=config.latent_size,
-        precision=config.precision,
+        prepared.network_settings(config),
+        code=prepared.code.get(config.architecture),
     )
     try:
         generator.set_weights([weights[str(i)] for i in range(len(generator.weights))])
@@ -54,7 +53,7 @@ def score_winner(
         raise checkpoints.CheckpointError(f"{checkpoint} does not fit: {error}") from error
 
     seed = derive_seed(config.seed if config.evaluation_seed is None else config.evaluation_seed, "fresh")
-    dtype = networks.value_dtype(config.precision)
+    dtype = value_dtype(config.precision)
     run = tf.function(generator, input_signature=[tf.TensorSpec(generator.inputs[0].shape, dtype)])
 
     def images(count: int, purpose: Purpose) -> Iterator[np.ndarray]:
@@ -72,10 +71,11 @@ def score_winner(
     del found["fid"]  # of another number of samples than every other FID of the sweep
 
     samples = np.concatenate(list(images(SAMPLES, Purpose.GRID_NOISE)))
-    arrays.write(folder / "samples.png", pictures.grid(networks.to_pixels(samples)))
+    arrays.write(folder / "samples.png", pictures.draw(networks.to_data(samples), real=prepared.images))
     arrays.save(folder / "generator.npz", weights)
-    if prepared.features.accuracy is not None:
-        found |= recognised(evaluation.describe([samples]).probabilities)
+    probabilities = evaluation.describe([samples]).probabilities
+    if prepared.features.kind == "classifier" and probabilities is not None:
+        found |= recognised(probabilities)
     return found
 
 

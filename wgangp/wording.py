@@ -59,6 +59,23 @@ def show(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def printable(name: str) -> str:
+    """A name of the file system in one line, whatever it is made of."""
+    text = name.encode("utf-8", "backslashreplace").decode()
+    return text if text.isprintable() else ascii(text)
+
+
 def dotted(key: Key) -> str:
     """`("enqueue", 0, "gp_weight")` as `enqueue[0].gp_weight`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).removeprefix(".")
+
+
+_TRACE = ("Graph execution error:", "Detected at node", "File ", "Stack trace for op", "[[{{node", "<frozen")
+"""What lines begin with in which TensorFlow says where in its graph an error arose."""
+
+
+def error_words(error: BaseException) -> str:
+    """An error in one line: its type, and what it says but for traces of TensorFlow's graphs."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line for line in lines if not line.startswith(_TRACE)] or lines
+    return " ".join(f"{type(error).__name__}: {' '.join(said)}".split())

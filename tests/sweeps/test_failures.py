@@ -1,7 +1,8 @@
 import pytest
 
-from sweeps.failures import in_one_line, words
+from sweeps.failures import in_one_line
 from sweeps.records import TrialFailed
+from wgangp.wording import error_words
 
 GRAPH_ERROR = """Graph execution error:
 
@@ -29,7 +30,7 @@ The error could be from a previous operation. Restart your program to reset.
     ],
 )
 def test_an_error_is_told_in_one_line_without_where_in_a_graph_it_arose(said: str, line: str) -> None:
-    assert words(ValueError(said)) == line
+    assert error_words(ValueError(said)) == line
     with pytest.raises(TrialFailed) as caught, in_one_line():
         raise ValueError(said)
     assert str(caught.value) == line

@@ -280,7 +280,7 @@ def test_a_trial_is_scored_by_inception_to_the_end(
     assert all(np.isfinite(value) for value in (*metrics.values(), *fresh.values()))
     assert "sure_samples" not in fresh  # these are not the classes of the data set
     fakes = np.concatenate(list(trainer._samples(20, Purpose.FID_NOISE)))
-    expected = Inception(GRAPH_2015).describe(networks.to_pixels(fakes)).features
+    expected = Inception(GRAPH_2015).describe(networks.to_data(fakes)).features
     assert metrics["diversity"] == pytest.approx(
         expected.var(axis=0, ddof=1).sum() / made.reference.gaussian.covariance.trace(), rel=1e-4
     )

@@ -9,6 +9,7 @@ import scipy.stats
 import tensorflow as tf
 
 from wgangp import losses, networks
+from wgangp.layers import NetworkSettings
 
 
 class LinearCritic:
@@ -153,7 +154,9 @@ def test_a_penalty_has_a_known_name() -> None:
 
 
 def test_zero_critic_has_penalty_one_and_a_finite_gradient() -> None:
-    critic = networks.build_critic("dcgan", image_shape=(8, 8, 1), width=2, precision="float64")
+    critic = networks.build_critic(
+        "dcgan", NetworkSettings(image_shape=(8, 8, 1), width=2, precision="float64")
+    )
     for weight in critic.weights:
         weight.assign(np.zeros(weight.shape))
 
@@ -166,7 +169,9 @@ def test_zero_critic_has_penalty_one_and_a_finite_gradient() -> None:
 
 
 def test_penalty_is_differentiated_through_the_gradient() -> None:
-    critic = networks.build_critic("dcgan", image_shape=(8, 8, 1), width=3, precision="float64")
+    critic = networks.build_critic(
+        "dcgan", NetworkSettings(image_shape=(8, 8, 1), width=3, precision="float64")
+    )
     networks.initialise(critic, seed=5)
     x_hat = draw(4, 8, 8, 1)
     kernels = [v for v in critic.trainable_variables if len(v.shape) > 1]
@@ -200,7 +205,9 @@ def test_x_hat_lies_on_the_segment_of_its_own_example() -> None:
 
 
 def test_parts_of_a_batch_add_up_to_the_whole() -> None:
-    critic = networks.build_critic("dcgan", image_shape=(8, 8, 1), width=2, precision="float64")
+    critic = networks.build_critic(
+        "dcgan", NetworkSettings(image_shape=(8, 8, 1), width=2, precision="float64")
+    )
     x, x_tilde, e = draw(6, 8, 8, 1), draw(6, 8, 8, 1, seed=1), draw(6, seed=2)
 
     def part(rows: slice) -> losses.CriticTerms:

@@ -34,7 +34,9 @@ def test_the_facts_say_what_was_prepared(prepared: Prepared, cache: Path) -> Non
         "reference_images": 1618,
         "features": "classifier-digits",
     }
-    assert facts["data_sha256"] == datasets.load("digits", cache=cache, say=silent).sha256
+    assert (
+        facts["data_sha256"] == datasets.load(TrainConfig(dataset="digits"), cache=cache, say=silent).sha256
+    )
     assert (len(prepared.images), len(prepared.heldout)) == (1618, 179)
 
 
