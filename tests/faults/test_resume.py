@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.faults.conftest import ScriptedSweep
+from tests.processes import of_sweep, until
 
 HALVED = """
 name: scripted
@@ -133,6 +134,7 @@ def test_check_tells_what_resume_would_do_and_changes_nothing(sweep: ScriptedSwe
         *("--space", space, "--trials", "5", "--set", "sweep.max_concurrent=1"),
     )
     assert status == -9
+    until(lambda: not of_sweep(sweep, "ray::"), seconds=30)  # its worker may still save a checkpoint
     before = {path: path.stat().st_mtime_ns for path in sweep.folder.rglob("*")}
 
     assert sweep.run("--resume") == 0

@@ -10,13 +10,13 @@ import psutil
 import pytest
 import ray
 
-from sweeps.cluster import MUTE, ROOT
+from sweeps.cluster import MUTE, OURS, ROOT
 from sweeps.disk import DiskFull
 from sweeps.gang import GangTrainer
 from sweeps.records import TrialFailed
 from sweeps.resources import Resources
 from tests import scripted_trainer
-from tests.multi_process.processes import titled, until
+from tests.processes import titled, until
 from wgangp.checkpoints import CheckpointError
 from wgangp.config import TrainConfig
 
@@ -26,9 +26,12 @@ CONFIG = TrainConfig(budget_kimg=36, tick_kimg=9, gp_weight=7)
 @pytest.fixture(scope="module")
 def four_cpus() -> Iterator[None]:
     environment = {"env_vars": {"PYTHONPATH": str(ROOT)}}
-    ray.init(address="local", num_cpus=4, include_dashboard=False, runtime_env=environment, **MUTE)
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in OURS.items():
+            patch.setenv(name, value)
+        ray.init(address="local", num_cpus=4, include_dashboard=False, runtime_env=environment, **MUTE)
+        yield
+        ray.shutdown()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.multi_process.processes import alive, controllers, member, members, of_sweep, titled, until
+from tests.processes import alive, controllers, member, members, of_sweep, titled, until
 from tests.real_cluster import RunningCluster
 from tests.real_sweep import PATIENCE
 

@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.multi_process.processes import alive, controllers, members, of_sweep, until
+from tests.processes import alive, controllers, members, of_sweep, until
 from tests.real_sweep import HERE, PATIENCE, Sweep
 
 SPACE = str(HERE / "digits.yaml")
@@ -40,6 +40,7 @@ def test_a_killed_worker_fails_its_gang_over_and_every_trial_completes(real: Any
             gang = members(real)
             assert len(gang) == {"auto": 2, "parameter_server": 4}[strategy]
             assert all(has_tensorflow(member) for member in gang)
+            until(lambda: len(controllers(real)) == 1, seconds=10)  # its title changes as it works
             assert [has_tensorflow(controller) for controller in controllers(real)] == [False]
             gang[-1].kill()
             killed = time.monotonic()

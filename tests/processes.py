@@ -1,4 +1,4 @@
-"""The processes of a sweep's gangs, seen from outside."""
+"""The processes of a sweep, seen from outside."""
 
 import contextlib
 import time
