@@ -165,7 +165,7 @@ train:
             "gp.yaml:6: train.train_images: must be greater than or equal to 1, got 0",
             "gp.yaml:3: train.scores: must name fid, which ranks the trials, and each score once, got"
             " ['fid', 'kid', 'kid']",
-            "gp.yaml:4: train.features: must be 'classifier' or 'inception', got 'vgg'",
+            "gp.yaml:4: train.features: must be classifier, random, inception or file.py:function, got 'vgg'",
             f"gp.yaml:5: train.inception: must be a file, got {Path('missing.pb').absolute()}."
             " Check the path.",
         ],

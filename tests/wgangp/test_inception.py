@@ -235,7 +235,13 @@ def test_a_part_is_scored_against_the_whole_from_the_first_time_on(
     assert part.facts == made.facts | {"train_images": 200}
 
 
-@pytest.mark.parametrize(("kind", "other"), [("inception", "classifier"), ("classifier", "inception")])
+@pytest.mark.parametrize(
+    ("kind", "named", "other", "got"),
+    [
+        ("inception", "inception-2015", "classifier", "classifier-digits"),
+        ("classifier", "classifier-digits", "inception", "inception-2015"),
+    ],
+)
 def test_frozen_features_of_another_kind_are_refused(
     by_inception: tuple[TrainConfig, Prepared],
     prepared: Prepared,
@@ -243,14 +249,16 @@ def test_frozen_features_of_another_kind_are_refused(
     cache: Path,
     tmp_path: Path,
     kind: str,
+    named: str,
     other: str,
+    got: str,
 ) -> None:
     freeze(by_inception[1] if kind == "inception" else prepared, tmp_path / "features")
 
     with pytest.raises(UserError) as caught:
         prepare(settings(features=other), cache=cache, frozen=tmp_path / "features", say=lambda line: None)
     assert caught.value.problems == (
-        f"{tmp_path / 'features'}: the frozen features are others: features must be {kind}, got {other}.",
+        f"{tmp_path / 'features'}: the frozen features are others: features must be {named}, got {got}.",
     )
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wgangp import datasets
-from wgangp import prepared as module
+from wgangp import arrays, datasets
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
+from wgangp.kept_features import KeptFeatures
 from wgangp.prepared import Prepared, freeze, prepare
 from wgangp.trainer import Trainer
 
@@ -87,14 +87,14 @@ def test_frozen_features_are_used_and_no_others(
     settings: Callable[..., TrainConfig], prepared: Prepared, cache: Path, tmp_path: Path
 ) -> None:
     weights = {name: weight + 1 for name, weight in prepared.features.weights.items()}
-    stored = module._stored(weights, 0.5, prepared.reference)
-    data = {name: prepared.facts[name] for name in ("data_sha256", "split_seed")}
-    another = module._assemble("digits", prepared.images, prepared.heldout, stored, data)
-    freeze(another, tmp_path)
+    another = KeptFeatures(weights, 0.5, prepared.reference)
+    another.freeze(tmp_path, prepared.facts | {"features_sha256": another.sha256, "features_accuracy": 0.5})
 
     found = prepare(settings(), cache=cache, frozen=tmp_path, say=silent)
 
-    assert found.facts == another.facts != prepared.facts
+    assert found.features.sha256 == found.facts["features_sha256"] == another.sha256
+    assert another.sha256 != prepared.features.sha256
+    assert found.facts["features_accuracy"] == found.features.accuracy == 0.5
     np.testing.assert_array_equal(found.features.weights["0"], weights["0"])
     np.testing.assert_array_equal(found.reference.gaussian.factor, prepared.reference.gaussian.factor)
 
@@ -118,8 +118,7 @@ def test_damaged_frozen_features_are_refused(
     elif name == "features.json":
         path.write_text(json.dumps(prepared.facts | {"features_sha256": "0" * 64}))
     else:
-        arrays = {key: array + 1 for key, array in module.arrays.load(path).items()}
-        module.arrays.save(path, arrays)
+        arrays.save(path, {key: array + 1 for key, array in arrays.load(path).items()})
 
     with pytest.raises(UserError) as caught:
         prepare(settings(), cache=cache, frozen=tmp_path, say=silent)
