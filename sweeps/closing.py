@@ -21,6 +21,7 @@ from sweeps.recording import Recorder
 from sweeps.records import TrialRecord
 from sweeps.scheduling import describe
 from sweeps.study import SweepStudy
+from wgangp import files
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,7 @@ def _write_winner(result: SweepResult, study: SweepStudy, ready: Ready, *, view:
         fresh[trial.label] = scores or _score(trial, study, ready, place=str(place), view=view)
     fresh = {label: scores for label, scores in fresh.items() if scores}
     if best.label in fresh:
-        aside = folder.best / ".scores.json.new"
-        aside.write_text(json.dumps({"trial": best.label, "scores": fresh}))
-        aside.replace(path)
+        files.write(path, json.dumps({"trial": best.label, "scores": fresh}).encode())
     return fresh
 
 

@@ -59,6 +59,7 @@ ORDER = {
     "wgangp": [
         "errors",
         "wording",
+        "files",
         "user_code",
         "settings_file",
         "rules",

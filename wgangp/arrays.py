@@ -5,12 +5,12 @@ npz without pickles; each carries the digest of its own content.
 """
 
 import hashlib
-import io
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+
+from wgangp import files
 
 _DIGEST = "sha256"
 
@@ -25,28 +25,16 @@ def digest(arrays: Mapping[str, np.ndarray]) -> str:
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         total.update(f"{name}:{array.dtype.str}:{arrays[name].shape};".encode())
-        total.update(array.tobytes())
+        total.update(array.reshape(-1).view(np.uint8).data)
     return total.hexdigest()
-
-
-def write(path: Path, data: bytes) -> None:
-    """Write `data` to `path` so that at any instant `path` is absent, the old file, or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(aside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write `arrays` and their digest to the npz file `path`."""
-    buffer = io.BytesIO()
     # Any: numpy's stub takes **arrays and allow_pickle from the same mapping
     contents: dict = {**arrays, _DIGEST: np.array(digest(arrays))}
-    np.savez(buffer, **contents)
-    write(path, buffer.getvalue())
+    with files.whole(path) as file:
+        np.savez(file, **contents)
 
 
 def load(path: Path) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from wgangp import arrays
+from wgangp import arrays, files
 
 BEST_GENERATOR = "best_generator/"
 """What the names of the best generator's weights begin with; absent before the first finite score."""
@@ -28,9 +28,9 @@ def write(folder: Path, contents: Mapping[str, np.ndarray], state: Mapping[str, 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _MANIFEST).unlink(missing_ok=True)
     arrays.save(folder / _ARRAYS, contents)
-    arrays.write(folder / _STATE, json.dumps(state, indent=2).encode())
+    files.write(folder / _STATE, json.dumps(state, indent=2).encode())
     manifest = {name: _fingerprint(folder / name) for name in (_ARRAYS, _STATE)}
-    arrays.write(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
+    files.write(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
 
 
 def read(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -6,7 +6,7 @@
 import json
 from pathlib import Path
 
-from wgangp import arrays
+from wgangp import files
 from wgangp.errors import UserError
 from wgangp.user_code import UserCode
 
@@ -23,9 +23,9 @@ def write(folder: Path, code: dict[str, UserCode]) -> None:
             name = f"other_{name}"
         index[value] = {"file": name, "sha256": each.sha256}
     for name, text in texts.items():
-        arrays.write(folder / "code" / name, text.encode())
+        files.write(folder / "code" / name, text.encode())
     if index:
-        arrays.write(folder / _INDEX, json.dumps(index, indent=2).encode())
+        files.write(folder / _INDEX, json.dumps(index, indent=2).encode())
 
 
 def read(folder: Path) -> dict[str, UserCode]:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from wgangp import arrays
+from wgangp import files
 from wgangp.errors import UserError
 from wgangp.features import Description
 
@@ -53,7 +53,7 @@ def graph_bytes(path: str | None, *, cache: Path, say: Callable[[str], None]) ->
         return _read(kept)
     except UserError:  # there is none, or it is damaged
         graph = _downloaded(ARCHIVE, cache=cache, say=say)
-    arrays.write(kept, graph)
+    files.write(kept, graph)
     return graph
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wgangp import arrays, frechet, scores
+from wgangp import arrays, files, frechet, scores
 from wgangp.errors import UserError
 
 _MEND = "Put a copy back; or remove the folder, and they are made anew and must come out the same."
@@ -42,7 +42,7 @@ class KeptFeatures:
         kept = self._arrays()
         arrays.save(folder / "weights.npz", _part(kept, _WEIGHT))
         arrays.save(folder / "reference.npz", _part(kept, _REFERENCE))
-        arrays.write(folder / "features.json", json.dumps(facts, indent=2).encode())
+        files.write(folder / "features.json", json.dumps(facts, indent=2).encode())
 
     def _arrays(self) -> dict[str, np.ndarray]:
         of_reference = {**vars(self.reference.gaussian), "features": self.reference.features}

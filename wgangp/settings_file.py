@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from wgangp import files
 from wgangp.errors import UserError
 from wgangp.wording import Clash, Key, dotted, sentence, show
 
@@ -133,15 +134,13 @@ def parse(text: str, *, name: str, overrides: Iterable[str] = (), folder: Path =
 
 
 def dump(values: Mapping[str, Any], path: Path, *, comment: str = "") -> None:
-    """Write `values` as YAML under a `# comment`, aside first and renamed: no half file is ever seen."""
-    aside = path.with_name(f".{path.name}.new")
-    with aside.open("w", encoding="utf-8") as stream:
-        stream.writelines(f"# {line}\n" for line in comment.splitlines())
-        yaml: Any = YAML(typ="safe", pure=True)
-        yaml.default_flow_style = False
-        yaml.sort_base_mapping_type_on_output = False  # keep the order of the models, a person reads this
-        yaml.dump(dict(values), stream)
-    aside.replace(path)
+    """Write `values` as YAML under a `# comment`."""
+    yaml: Any = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # keep the order of the models, a person reads this
+    with files.whole(path) as file:
+        file.write("".join(f"# {line}\n" for line in comment.splitlines()).encode())
+        yaml.dump(dict(values), file)
 
 
 def explain(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from wgangp import arrays, checkpoints, frechet, networks, pictures
+from wgangp import arrays, checkpoints, files, frechet, networks, pictures
 from wgangp.config import TrainConfig
 from wgangp.evaluation import Evaluation
 from wgangp.layers import value_dtype
@@ -71,7 +71,7 @@ def score_winner(
     del found["fid"]  # of another number of samples than every other FID of the sweep
 
     samples = np.concatenate(list(images(SAMPLES, Purpose.GRID_NOISE)))
-    arrays.write(folder / "samples.png", pictures.draw(networks.to_data(samples), real=prepared.images))
+    files.write(folder / "samples.png", pictures.draw(networks.to_data(samples), real=prepared.images))
     arrays.save(folder / "generator.npz", weights)
     probabilities = evaluation.describe([samples]).probabilities
     if prepared.features.kind == "classifier" and probabilities is not None:

@@ -19,7 +19,7 @@ from typing import Any
 
 FILES = {
     ("open", "*-0001/lock"): "folder claimed",
-    ("replace", "*/.space.yaml.new"): "space named",
+    ("replace", "*/.space.yaml.*"): "space named",
     ("replace", "*/.id.new"): "id named",
     ("replace", "*/.tracking.new"): "store remembered",
     ("write_bytes", "*/study.log.torn"): "torn line kept",
@@ -29,8 +29,8 @@ FILES = {
     ("unlink", "*/outbox/t*.png"): "picture dropped",
     ("write_text", "*/outbox/sent.new"): "mark written",
     ("replace", "*/outbox/sent.new"): "mark moved",
-    ("write_text", "*/best/*scores*"): "scores written",
-    ("replace", "*/.best.yaml.new"): "winner named",
+    ("replace", "*/best/.scores.json.*"): "scores written",
+    ("replace", "*/.best.yaml.*"): "winner named",
     ("write_text", "*/report.*"): "report written",
 }
 """(method of Path, pattern) -> what is about to happen; those that write can be left half-way."""

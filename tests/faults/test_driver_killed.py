@@ -36,7 +36,7 @@ MENDING = ["stale lock removed", "torn line kept", "torn line cut"]
 WITH_A_HALF = {
     *JOURNAL,
     *("picture kept", "line kept", "mark written", "checkpoint copied", "checkpoint dropped"),
-    *("features frozen", "winner scored", "scores written", "report written", "torn line kept"),
+    *("features frozen", "winner scored", "report written", "torn line kept"),
 }
 
 
