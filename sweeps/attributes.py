@@ -18,6 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from sweeps.folder import SweepFolder
 from sweeps.records import Ending, TrialRecord
+from sweeps.search import restored
 
 
 def record_of(trial: FrozenTrial, folder: SweepFolder) -> TrialRecord:
@@ -25,7 +26,7 @@ def record_of(trial: FrozenTrial, folder: SweepFolder) -> TrialRecord:
     attrs, ticks = trial.user_attrs, ticks_of(trial)
     return TrialRecord(
         label=attrs["label"],
-        params=trial.params,
+        params={field: restored(value) for field, value in trial.params.items()},
         baseline=attrs.get("baseline", False),
         attempt=len(attrs.get("attempts", [])),
         ending=_ending(trial, ticks),

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from sweeps import conditions
 from sweeps.search import Searched, Value
-from sweeps.space import Baseline
+from sweeps.sections import Baseline
 from wgangp.config import TrainConfig, field_error
 from wgangp.settings_file import SettingsFile
 from wgangp.wording import Key, show, unknown
@@ -30,9 +31,14 @@ def check_baselines(
         if wrong:
             problems += wrong
         else:
-            defaults = {field: TrainConfig.model_fields[field].default for field in search}
-            baselines.append(Baseline(params=defaults | params, prune=prune))
+            baselines.append(Baseline(params=_complete(params, search), prune=prune))
     return baselines
+
+
+def _complete(params: dict[str, Value], search: dict[str, Searched]) -> dict[str, Value]:
+    """With defaults where they are left out, and without what does not apply."""
+    defaults = {field: TrainConfig.model_fields[field].default for field in search}
+    return conditions.given(search, defaults | params)
 
 
 def _unsearched(
@@ -52,7 +58,14 @@ def _outside_search(
     file: SettingsFile, key: Key, params: dict[str, Value], search: dict[str, Searched]
 ) -> list[str]:
     problems = []
+    complete = _complete(params, search)
     for field, searched in search.items():
+        if field not in complete:
+            if field in params and searched.when:
+                needs = " and ".join(f"{other} {_either(values)}" for other, values in searched.when.items())
+                sentence = f"does not matter here, only with {needs}; remove it."
+                problems.append(file.problem((*key, field), sentence))
+            continue
         value = params.get(field, TrainConfig.model_fields[field].default)
         if not searched.holds(value):
             said = (
@@ -64,6 +77,10 @@ def _outside_search(
             causes: list[Key] = [(*key, field) if field in params else key, ("search", field)]
             problems.append(file.problem((*key, field), sentence, causes=causes))
     return problems
+
+
+def _either(values: list[Value]) -> str:
+    return " or ".join(show(value) for value in values)
 
 
 def _outside_field(

@@ -77,6 +77,7 @@ def close(
                 facts=ready.facts,
                 fresh=fresh,
                 milestones=study.space.milestones,
+                costs=study.space.compare,
                 tick_kimg=study.space.base.tick_kimg,
                 ui=ui,
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sweeps.records import TrialRecord, complete, trials_of
 from sweeps.search import Value
-from sweeps.space import Finalists
+from sweeps.sections import Finalists
 
 
 @dataclass(frozen=True)

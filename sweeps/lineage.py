@@ -9,10 +9,13 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from sweeps import pruning
 from sweeps.attributes import ticks_of
 from sweeps.finalists import NextRun
 from sweeps.records import Ending, order
-from sweeps.sampling import derived_seed, distributions, propose
+from sweeps.sampling import distributions, propose
+from sweeps.search import stored
+from sweeps.seeds import derived_seed
 from sweeps.space import Space
 
 
@@ -20,14 +23,16 @@ def add_new(study: optuna.Study, space: Space, label: str) -> None:
     """Make the trial of a new label with all that belongs to it in one write."""
     number, _ = order(label)
     attrs: dict[str, Any] = {"label": label}
+    state: dict[str, Any] = {}
     if number <= len(space.enqueue):
         baseline = space.enqueue[number - 1]
         params = baseline.params
         attrs |= {"baseline": True, "prune": baseline.prune}
     else:
         known = study.get_trials(deepcopy=False)
-        params = propose(space, number, [trial for trial in known if not is_finalist(trial)])
-    _add(study, space, params, attrs)
+        proposal = propose(space, number, [trial for trial in known if not is_finalist(trial)])
+        params, state = proposal.params, proposal.state
+    _add(study, space, params, attrs, state)
 
 
 def add_finalist(study: optuna.Study, space: Space, run: NextRun) -> None:
@@ -41,10 +46,21 @@ def is_finalist(trial: FrozenTrial) -> bool:
     return "finalist_seed" in trial.user_attrs
 
 
-def _add(study: optuna.Study, space: Space, params: dict[str, Any], attrs: dict[str, Any]) -> None:
+def _add(
+    study: optuna.Study,
+    space: Space,
+    params: dict[str, Any],
+    attrs: dict[str, Any],
+    state: dict[str, Any] | None = None,
+) -> None:
+    searched = distributions(space)
     study.add_trial(
         optuna.trial.create_trial(
-            state=TrialState.RUNNING, params=params, distributions=distributions(space), user_attrs=attrs
+            state=TrialState.RUNNING,
+            params={field: stored(value) for field, value in params.items()},
+            distributions={field: searched[field] for field in params},
+            user_attrs=attrs,
+            system_attrs=state,
         )
     )
 
@@ -59,7 +75,8 @@ def add_copy(study: optuna.Study, space: Space, old: FrozenTrial) -> None:
     if old.state == TrialState.RUNNING:  # first, or a death in between would leave it running for good
         study.tell(take_up(study, old), state=TrialState.FAIL)
     recorded = ticks_of(old)
-    rungs = {f"completed_rung_{index}": rung for index, rung in enumerate(space.rungs)}
+    rungs = pruning.rungs(space, old.user_attrs["label"])
+    not_recorded = {f"completed_rung_{index}" for index, rung in enumerate(rungs) if rung not in recorded}
     study.add_trial(
         optuna.trial.create_trial(
             state=TrialState.RUNNING,
@@ -67,11 +84,7 @@ def add_copy(study: optuna.Study, space: Space, old: FrozenTrial) -> None:
             distributions=old.distributions,
             intermediate_values={t: value for t, value in old.intermediate_values.items() if t in recorded},
             user_attrs=old.user_attrs | {"retry_of": old.number},
-            system_attrs={
-                key: old.system_attrs[key]
-                for key, rung in rungs.items()
-                if rung in recorded and key in old.system_attrs
-            },
+            system_attrs={key: value for key, value in old.system_attrs.items() if key not in not_recorded},
         )
     )
 

@@ -5,7 +5,7 @@ from sweeps.finalists import missing_runs, winner
 from sweeps.folder import SweepFolder
 from sweeps.outbox import waiting_in
 from sweeps.records import TrialRecord, trials_of
-from sweeps.space import Finalists
+from sweeps.sections import Finalists
 from wgangp.errors import UserError
 from wgangp.wording import count
 

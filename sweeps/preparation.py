@@ -161,11 +161,10 @@ def data_lines(facts: dict[str, Any]) -> list[str]:
 def plan_lines(space: Space, ready: Ready, *, trials: int) -> list[str]:
     """What will be run, for a person; `trials` in all."""
     base = space.base
-    rungs = ", ".join(f"{rung * base.tick_kimg:g}" for rung in space.rungs) or "none"
     again = f", then {space.finalists}" if space.finalists.count else ""
     return [
         f"  trials {trials} ({count(len(space.enqueue), 'baseline')}), {ready.capacity} at once,"
         f" {space.sampler.name} sampler{again}",
-        f"  budget {base.budget_kimg:g} kimg in ticks of {base.tick_kimg:g}; compared at {rungs} kimg",
+        f"  budget {base.budget_kimg:g} kimg in ticks of {base.tick_kimg:g}; {space.pruning}",
         f"  each trial: {space.resources}",
     ]

@@ -32,7 +32,8 @@ class Comparison:
 def ranking(records: list[TrialRecord]) -> list[list[str]]:
     """A table, headings first: complete trials by best FID, then the others, which have no place."""
     head = ["", "trial", "best FID", "+-", "kimg", "core-s", "outcome", "verdict"]
-    table = [[*head, *(records[0].params if records else ())]]
+    searched = dict.fromkeys(field for record in records for field in record.params)
+    table = [[*head, *searched]]
     for place, record in enumerate(_in_order(records), start=1):
         table.append(
             [
@@ -44,7 +45,7 @@ def ranking(records: list[TrialRecord]) -> list[list[str]]:
                 f"{record.core_seconds:.0f}",
                 record.ending.outcome if record.ending else "waiting",
                 verdict(record).word,
-                *(short(value) for value in record.params.values()),
+                *(short(record.params[field]) if field in record.params else "-" for field in searched),
             ]
         )
     return table

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from sweeps import early
+from sweeps import early, pareto
 from sweeps.finalists import Finalist, finalists, winner
 from sweeps.folder import SweepFolder
 from sweeps.ranking import compare, ranking, told_apart
 from sweeps.records import TrialRecord, tenths, trials_of, verdict
+from sweeps.sections import Cost
 from wgangp import settings_file
 from wgangp.config import TrainConfig
 
@@ -60,6 +61,7 @@ def write(
     facts: dict[str, Any],
     fresh: Fresh,
     milestones: Sequence[int],
+    costs: Sequence[Cost],
     tick_kimg: float,
     ui: str,
 ) -> None:
@@ -71,11 +73,13 @@ def write(
         facts: of the data and features, as `wgangp.trainer.prepare` gives them.
         fresh: as for `answer`.
         milestones: ticks at which trials were compared, or would have been.
+        costs: against which the best FID is to be weighed.
         tick_kimg: kimg of a tick.
         ui: the command, or address, that shows the trials.
     """
     decided = finalists(records)
     agreed = [str(one) for one in early.agreements(records, rungs=milestones, tick_kimg=tick_kimg)]
+    weighed = pareto.table(records, costs, tick_kimg=tick_kimg)
     reasons = [
         f"{record.label} {record.ending.outcome}: {record.ending.reason}"
         for record in records
@@ -93,6 +97,7 @@ def write(
         "",
         *_section("Trials", [*_table(ranking(records)), "", *told_apart(records, decided)]),
         *(_section("Finalists", _table(_finalists(decided, fresh))) if decided else []),
+        *(_section("FID against cost", _table(weighed)) if costs else []),
         *(_section("What the curves say", _items(verdicts)) if verdicts else []),
         *(_section("Early against late", _items(agreed)) if agreed else []),
         *(_section("Failed and diverged", _items(reasons)) if reasons else []),

@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _resume(options: argparse.Namespace) -> int:
     from sweeps import folder as folders
-    from sweeps import outlook, space_file, sweep
+    from sweeps import outlook, space_file, sweep, unchanged
 
     if options.set:
         raise UserError("--set: cannot change a sweep that was started; only --trials can grow.")
@@ -85,8 +85,8 @@ def _resume(options: argparse.Namespace) -> int:
     space = space_file.load(folder.space)
     if options.space:
         given = space_file.load(find_space(options.space))
-        space_file.check_unchanged(given, space.values())
-        space_file.check_code_unchanged(folder)
+        unchanged.check_unchanged(given, space.values())
+        unchanged.check_code_unchanged(folder)
         if options.trials is None and given.sweep.trials > space.sweep.trials:
             print(f"sweep.trials: a sweep grows by --trials {given.sweep.trials}, not by its file.")
     if options.check:

@@ -1,5 +1,6 @@
 """The kinds of search: a range of real numbers, a range of whole numbers, a list of choices."""
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -7,7 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from wgangp.rules import is_multiple
 from wgangp.wording import Clash, show
 
-Value = bool | int | float | str | None
+Value = bool | int | float | str | list[Any] | dict[str, Any] | None
+"""Whatever JSON can say."""
 Whole = Annotated[int, Field(ge=-(2**31), le=2**31)]
 """No setting goes further, and no sum of two of them is too large for a float."""
 
@@ -18,7 +20,27 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Range(Section):
+class Search(Section):
+    """What all kinds share.
+
+    Attributes:
+        when: of other searched settings, the values with which this one matters; None: it always does.
+    """
+
+    when: dict[str, list[Any]] | None = None
+
+    @field_validator("when", mode="before")
+    @classmethod
+    def _lists(cls, when: Any) -> Any:
+        """One value may be written without brackets."""
+        if when in ({}, []):
+            raise ValueError("must be `setting: value` of another searched setting, got none; or remove it")
+        if not isinstance(when, dict):
+            return when
+        return {field: values if isinstance(values, list) else [values] for field, values in when.items()}
+
+
+class Range(Search):
     """Numbers from `low` to `high`, both included."""
 
     log: bool = False
@@ -90,38 +112,60 @@ class IntRange(Range):
         return [self.low, self.low + (self.step or 1), self.high]
 
 
-def _plain(value: Any) -> Any:
-    if value is not None and not isinstance(value, bool | int | float | str):
-        raise ValueError(f"must be a number, a word, true, false or null, got {show(value)}")
+def _of_json(value: Any) -> Any:
+    try:
+        same = json.loads(json.dumps(value, allow_nan=False)) == value
+    except (TypeError, ValueError):
+        same = False
+    if not same:
+        raise ValueError(
+            "must be a number, a word, true, false, null, or a list or mapping of them with words as keys,"
+            f" got {show(value)}"
+        )
     return value
 
 
-class Choices(Section):
+class Choices(Search):
     type: Literal["categorical"]
-    choices: list[Annotated[Any, BeforeValidator(_plain)]]
+    choices: list[Annotated[Any, BeforeValidator(_of_json)]]
 
     @field_validator("choices")
     @classmethod
     def _distinct(cls, choices: list[Value]) -> list[Value]:
         if not choices:
             raise ValueError("must hold at least one value, got []; add the values to choose from")
-        repeated = [choice for index, choice in enumerate(choices) if _among(choice, choices[:index])]
+        repeated = [choice for index, choice in enumerate(choices) if choice in choices[:index]]
         if repeated:
             raise ValueError(f"must be distinct, got {show(repeated[0])} twice; remove one")
         return choices
 
     def holds(self, value: Value) -> bool:
         """Whether a trial may be given `value`."""
-        return _among(value, self.choices)
+        return among(value, self.choices)
 
     def ends(self) -> list[Value]:
         """The values from which a field's own range and the machine's limits are checked."""
         return self.choices
 
 
-def _among(value: Value, choices: list[Value]) -> bool:
+def among(value: Value, choices: list[Value]) -> bool:
+    """Whether `value` is one of `choices`, of the same type."""
     return any(value == choice and type(value) is type(choice) for choice in choices)
 
 
 Searched = FloatRange | IntRange | Choices
 KINDS: dict[str, type[Searched]] = {"float": FloatRange, "int": IntRange, "categorical": Choices}
+
+_MARK = "json: "
+
+
+def stored(value: Value) -> bool | int | float | str | None:
+    """As Optuna's storages keep it: lists and mappings as text."""
+    if isinstance(value, list | dict) or (isinstance(value, str) and value.startswith(_MARK)):
+        return _MARK + json.dumps(value, sort_keys=True)
+    return value
+
+
+def restored(value: Any) -> Value:
+    """What `stored` was given."""
+    return json.loads(value[len(_MARK) :]) if isinstance(value, str) and value.startswith(_MARK) else value

@@ -4,70 +4,18 @@
 """
 
 import itertools
-import re
+import math
 import sys
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from pydantic import Field, field_validator
+from typing import Any
 
 from sweeps.resources import Resources
-from sweeps.search import Searched, Section, Value
-from wgangp.config import NETWORK_FIELDS, Seed, TrainConfig
+from sweeps.search import Searched, Value
+from sweeps.sections import Baseline, Cost, Finalists, Objective, Pruner, Sampler, Study, Sweep
+from wgangp.config import NETWORK_FIELDS, TrainConfig
 from wgangp.rules import misfits
 from wgangp.settings_file import SettingsFile
-from wgangp.wording import Key, show
-
-
-class Objective(Section):
-    metric: Literal["fid"] = "fid"
-    direction: Literal["minimize"] = "minimize"
-
-
-class Sampler(Section):
-    name: Literal["tpe", "random"] = "tpe"
-    n_startup_trials: int = Field(10, ge=1, le=100_000)
-
-
-class Pruner(Section):
-    name: Literal["successive_halving", "none"] = "successive_halving"
-    first_rung_kimg: float | None = Field(None, gt=0)
-    reduction_factor: int = Field(3, ge=2, le=100)
-
-
-class Sweep(Section):
-    trials: int = Field(16, ge=1, le=100_000)
-    retries: int = Field(2, ge=0, le=100)
-    seed: Seed = 0
-    max_concurrent: int | None = Field(None, ge=1)
-
-
-class Finalists(Section):
-    """The best settings trained again from other seeds, after the trials; the best on average wins."""
-
-    count: int = Field(0, ge=0, le=100)
-    seeds: int = Field(3, ge=2, le=100)
-
-    def __str__(self) -> str:
-        return f"the best {self.count} again from {self.seeds} other seeds"
-
-
-class Study(Section):
-    storage: str | None = None
-
-    @field_validator("storage")
-    @classmethod
-    def _database(cls, storage: str | None) -> str | None:
-        if storage is not None and not re.fullmatch(r"[a-z][a-z0-9+]*://.+", storage):
-            raise ValueError(f"must be a database such as sqlite:////home/me/study.db, got {show(storage)}")
-        return storage
-
-
-class Baseline(Section):
-    """A setting the user compares with: tried first, and never pruned unless it asks to be."""
-
-    params: dict[str, Value]
-    prune: bool = False
+from wgangp.wording import Key
 
 
 @dataclass(frozen=True)
@@ -83,12 +31,16 @@ class Space:
     pruner: Pruner
     sweep: Sweep
     finalists: Finalists
+    compare: list[Cost]
     resources: Resources
     study: Study
     source: SettingsFile
 
     def config(self, params: dict[str, Value], *, init_seed: int) -> TrainConfig:
-        """The complete settings of a trial. Seeds that the file leaves open follow from the sweep's seed."""
+        """The complete settings of a trial; those that its conditions leave out have their defaults.
+
+        Seeds that the file leaves open follow from the sweep's seed.
+        """
         settings: dict[str, Any] = {"init_seed": init_seed} | self.fixed | params
         return TrainConfig(**settings).resolved()
 
@@ -126,8 +78,31 @@ class Space:
 
     @property
     def rungs(self) -> list[int]:
-        """The ticks at which trials are compared and pruned."""
-        return [] if self.pruner.name == "none" else self.milestones
+        """The ticks at which trials are compared with each other and pruned."""
+        if self.pruner.name in ("none", "patient"):
+            return []
+        if self.pruner.name in ("median", "percentile"):
+            return list(range(self.first_rung, self.base.ticks + 1))
+        return self.milestones
+
+    @property
+    def patience(self) -> int:
+        """Ticks within which a trial must get better under the pruner `patient`."""
+        kimg = self.pruner.patience_kimg
+        return math.ceil(self.base.ticks / 3) if kimg is None else round(kimg / self.base.tick_kimg)
+
+    @property
+    def pruning(self) -> str:
+        """When trials are ended, for a person."""
+        rungs = [f"{rung * self.base.tick_kimg:g}" for rung in self.rungs]
+        match self.pruner.name:
+            case "none":
+                return "none is pruned"
+            case "patient":
+                return f"pruned after {self.patience * self.base.tick_kimg:g} kimg without progress"
+            case "median" | "percentile":
+                return f"compared at every tick from {rungs[0]} kimg on" if rungs else "none is pruned"
+        return f"compared at {', '.join(rungs) or 'none'} kimg"
 
     @property
     def milestones(self) -> list[int]:
@@ -141,7 +116,8 @@ class Space:
     @property
     def expected_kimg(self) -> float:
         """A guess of what a trial takes on average: each rung lets half go on, since it decides early."""
-        ticks = [*(rung for rung in self.rungs if rung < self.base.ticks), self.base.ticks]
+        milestones = self.milestones if self.rungs else []
+        ticks = [*(rung for rung in milestones if rung < self.base.ticks), self.base.ticks]
         gaps = [after - before for before, after in zip([0, *ticks], ticks, strict=False)]
         return self.base.tick_kimg * sum(gap / 2**passed for passed, gap in enumerate(gaps))
 
@@ -162,6 +138,7 @@ class Space:
             "pruner": self.pruner.model_dump(exclude_none=True),
             "sweep": self.sweep.model_dump(exclude_none=True),
             "finalists": self.finalists.model_dump(),
+            "compare": list(self.compare),
             "resources": self.resources.model_dump(),
             "study": self.study.model_dump(exclude_none=True),
         }

@@ -1,17 +1,21 @@
 """The first gate: a space file's text, checked whole, every mistake reported at once with its line."""
 
+import importlib.util
 import re
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from sweeps import naming
 from sweeps.baselines import check_baselines
-from sweeps.folder import SweepFolder
+from sweeps.conditions import check_conditions
 from sweeps.resources import Resources
 from sweeps.search import KINDS, Choices, FloatRange, Searched, Value
-from sweeps.space import Finalists, Objective, Pruner, Sampler, Space, Study, Sweep
-from wgangp import frozen_code, outside
+from sweeps.sections import Cost, Finalists, Objective, Pruner, Sampler, Study, Sweep
+from sweeps.space import Space
+from wgangp import outside
 from wgangp.config import TrainConfig, field_error, is_searchable
 from wgangp.errors import UserError
 from wgangp.rules import clashes, is_multiple
@@ -26,61 +30,6 @@ def load(path: Path, *, overrides: list[str] | None = None) -> Space:
         UserError: with every mistake found, one line each.
     """
     return check(read(path, overrides=overrides or []), default_name=path.stem)
-
-
-def check_unchanged(given: Space, frozen: dict[str, Any]) -> None:
-    """Hold a space file against the `values` its sweep was started with; only `sweep.trials` may differ.
-
-    And where Inception's graph was read: it is frozen itself. A setting that came into being since then is
-    unchanged at its default.
-
-    Raises:
-        UserError: with a line for each key that differs.
-    """
-    there, here = _flat(frozen), _flat(given.values())
-    models = SECTIONS | {"train": TrainConfig}
-    defaults = {
-        (section, field): info.default
-        for section, model in models.items()
-        for field, info in model.model_fields.items()
-    }
-    may_differ = {("sweep", "trials"), ("train", "inception")}
-    may_differ |= {key for key, value in defaults.items() if key not in there and here.get(key) == value}
-    may_differ -= {("train", "init_seed")}  # without one each trial has its own
-    if given.sweep.seed != there["sweep", "seed"]:  # said once, not again for each seed that follows it
-        may_differ |= {("train", seed) for seed in ("seed", "evaluation_seed") if seed not in given.train}
-    problems = [
-        given.source.problem(
-            key, f"must be {show(there.get(key))} as the sweep was started with, got {show(here.get(key))}"
-        )
-        for key in there | here
-        if there.get(key) != here.get(key) and key not in may_differ
-    ]
-    if problems:
-        raise UserError(*problems, "Start a new sweep to change settings; only --trials can grow.")
-
-
-def check_code_unchanged(folder: SweepFolder) -> None:
-    """Hold the code that a space file names, as it is now, against the copies its sweep was started with.
-
-    Raises:
-        UserError: with a line for each that differs.
-    """
-    problems = [
-        f"{code.path}: was changed since the sweep was started: its sha256 must be {code.sha256}. Start a new"
-        " sweep to change it, or resume without --space: the sweep has its copy."
-        for code in frozen_code.changed(frozen_code.read(folder.features))
-    ]
-    if problems:
-        raise UserError(*problems)
-
-
-def _flat(values: Any, key: Key = ()) -> dict[Key, Any]:
-    if isinstance(values, dict):
-        return {k: v for name, value in values.items() for k, v in _flat(value, (*key, name)).items()}
-    if isinstance(values, list) and all(isinstance(value, dict) for value in values):
-        return {k: v for index, value in enumerate(values) for k, v in _flat(value, (*key, index)).items()}
-    return {key: values}
 
 
 SECTIONS: dict[str, Any] = {
@@ -99,8 +48,10 @@ CLASHING = (
 """The fields that `clashes` is about."""
 KEYS = [
     *("name", "objective", "search", "enqueue", "train", "sampler", "pruner"),
-    *("sweep", "finalists", "resources", "study"),
+    *("sweep", "finalists", "compare", "resources", "study"),
 ]
+PACKAGES = {"gp": "torch", "cmaes": "cmaes"}
+"""What samplers need beyond what is always installed."""
 
 
 def check(file: SettingsFile, *, default_name: str) -> Space:
@@ -116,13 +67,19 @@ def check(file: SettingsFile, *, default_name: str) -> Space:
         part = _part(file, (key,), model, _mapping(file, key, problems), problems)
         if part is not None:
             parts[key] = part
-    search = _search_outside(file, _search(file, problems), problems)
+    search = naming.in_search(file, _search(file, problems), problems)
+    problems += check_conditions(file, search)
+    if "sampler" in parts:
+        problems += _lacking(file, parts["sampler"])
     train = _train(file, problems)
+    costs = _costs(file, problems)
     enqueued = file.values.get("enqueue")
     if enqueued is not None and not isinstance(enqueued, list):
         problems.append(file.problem(("enqueue",), f"must be a list of settings, got {show(enqueued)}"))
         enqueued = None
-    enqueued = [_baseline_outside(file, index, entry, problems) for index, entry in enumerate(enqueued or [])]
+    enqueued = [
+        naming.in_baseline(file, index, entry, problems) for index, entry in enumerate(enqueued or [])
+    ]
     baselines = check_baselines(file, enqueued, search, problems)
     _check_between(file, search, parts.get("pruner"), problems)
     if "sweep" in parts and parts["sweep"].trials < len(enqueued):
@@ -131,10 +88,36 @@ def check(file: SettingsFile, *, default_name: str) -> Space:
         problems.append(file.problem(("sweep", "trials"), sentence, causes=causes))
     if problems:
         raise UserError(*problems)
-    space = Space(name=name, search=search, enqueue=baselines, train=train, source=file, **parts)
+    space = Space(
+        name=name, search=search, enqueue=baselines, train=train, compare=costs, source=file, **parts
+    )
     if problems := space.misfits():
         raise UserError(*problems)
     return space
+
+
+def _lacking(file: SettingsFile, sampler: Sampler) -> list[str]:
+    package = PACKAGES.get(sampler.name)
+    if package is None or importlib.util.find_spec(package):
+        return []
+    sentence = (
+        f"{sampler.name} needs the package {package}, which is not installed; install it:"
+        f" {sys.executable} -m pip install {package}"
+    )
+    return [file.problem(("sampler", "name"), sentence)]
+
+
+def _costs(file: SettingsFile, problems: list[str]) -> list[Cost]:
+    found = file.values.get("compare")
+    known = get_args(Cost)
+    if found is None:
+        return []
+    if not isinstance(found, list) or len(set(map(str, found))) < len(found) or set(found) - set(known):
+        problems.append(
+            file.problem(("compare",), f"must be a list of {', '.join(known)}, each once, got {show(found)}")
+        )
+        return []
+    return found
 
 
 def _mapping(file: SettingsFile, key: str, problems: list[str]) -> dict[str, Any]:
@@ -212,45 +195,8 @@ def _train(file: SettingsFile, problems: list[str]) -> dict[str, Value]:
             problems.append(file.problem(("train", field), unknown(field, TrainConfig.model_fields)))
     for field in outside.FIELDS:
         if field in train:
-            train[field] = _absolute(file, field, train[field], ("train", field), problems)
+            train[field] = naming.absolute(file, field, train[field], ("train", field), problems)
     return train
-
-
-def _search_outside(
-    file: SettingsFile, search: dict[str, Searched], problems: list[str]
-) -> dict[str, Searched]:
-    """With the choices made absolute that name something outside the file."""
-    found = dict(search)
-    for field, searched in search.items():
-        if field in outside.FIELDS and isinstance(searched, Choices):
-            choices = [
-                _absolute(file, field, choice, ("search", field, "choices", place), problems)
-                for place, choice in enumerate(searched.choices)
-            ]
-            found[field] = searched.model_copy(update={"choices": choices})
-    return found
-
-
-def _baseline_outside(file: SettingsFile, index: int, entry: Any, problems: list[str]) -> Any:
-    """Likewise, of one of `enqueue`."""
-    if not isinstance(entry, dict):
-        return entry
-    return {
-        field: _absolute(file, field, value, ("enqueue", index, field), problems)
-        for field, value in entry.items()
-    }
-
-
-def _absolute(file: SettingsFile, field: str, value: Value, key: Key, problems: list[str]) -> Value:
-    """With what it names outside the file made absolute; in a sweep's own space, code and graph are kept."""
-    own = SweepFolder(file.folder)
-    try:
-        return outside.absolute(
-            field, value, file=file, key=key, frozen=own.features if own.has_features else None
-        )
-    except UserError as error:
-        problems += error.problems
-        return value
 
 
 def _written(file: SettingsFile, key: str) -> dict[str, Any]:
@@ -267,17 +213,17 @@ def _check_between(
         causes: list[Key] = [("search" if field in asked else "train", field) for field in clash.fields]
         key = next((cause for cause in causes if cause[0] == "search"), ("train",))
         problems.append(file.problem(key, str(clash), causes=[key, *causes] if key in causes else causes))
-    rung = pruner.first_rung_kimg if pruner else None
-    if rung is None:
-        return
     tick, budget = largest.get("tick_kimg"), largest.get("budget_kimg")
-    key = ("pruner", "first_rung_kimg")
-    if tick is not None and not is_multiple(rung, tick):
-        sentence = f"must be a multiple of tick_kimg ({tick:g}), got {rung:g}"
-        problems.append(file.problem(key, sentence, causes=[key, ("train", "tick_kimg")]))
-    if budget is not None and rung > budget:
-        sentence = f"must be at most budget_kimg ({budget:g}), got {rung:g}"
-        problems.append(file.problem(key, sentence, causes=[key, ("train", "budget_kimg")]))
+    for name in ("first_rung_kimg", "patience_kimg"):
+        kimg, key = getattr(pruner, name, None), ("pruner", name)
+        if kimg is None:
+            continue
+        if tick is not None and not is_multiple(kimg, tick):
+            sentence = f"must be a multiple of tick_kimg ({tick:g}), got {kimg:g}"
+            problems.append(file.problem(key, sentence, causes=[key, ("train", "tick_kimg")]))
+        if budget is not None and kimg > budget:
+            sentence = f"must be at most budget_kimg ({budget:g}), got {kimg:g}"
+            problems.append(file.problem(key, sentence, causes=[key, ("train", "budget_kimg")]))
 
 
 def _largest(file: SettingsFile, search: dict[str, Searched]) -> dict[str, Any]:

@@ -16,11 +16,11 @@ from pathlib import Path
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from sweeps import charter, finalists, lineage
+from sweeps import charter, finalists, lineage, pruning
 from sweeps.attributes import answer_of, lacks_only_the_tell, record_of
 from sweeps.folder import SweepFolder
 from sweeps.records import Assignment, Ending, Metrics, TrialRecord, order, trials_of
-from sweeps.sampling import derived_seed, pruner
+from sweeps.seeds import derived_seed
 from sweeps.space import Space
 from sweeps.storage import open_storage
 from wgangp.config import TrainConfig
@@ -62,7 +62,7 @@ class SweepStudy:
             optuna.create_study(storage=storage, study_name=sweep_id, direction=space.objective.direction)
         sampler = optuna.samplers.RandomSampler()  # never asked: `sampling` proposes
         self._study = optuna.load_study(
-            study_name=sweep_id, storage=storage, sampler=sampler, pruner=pruner(space)
+            study_name=sweep_id, storage=storage, sampler=sampler, pruner=pruning.pruner(space)
         )
         charter.hold_to(self._study, scored_with or {}, sweep=folder.name)
         charter.note_space(self._study, space)
@@ -132,12 +132,12 @@ class SweepStudy:
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         best = min(record.best_fid, finite.get("fid", math.inf))
         if math.isfinite(best) and not record.finalist_of:
-            trial.report(best, tick)
+            value = pruning.value_at_tick(self.space, fid=finite.get("fid", math.inf), best=best)
+            if math.isfinite(value):
+                trial.report(value, tick)
             # Asked for baselines too: their values on the rungs are what others are measured against.
             if ending is None and trial.should_prune() and self._may_prune(trial):
-                factor = self.space.pruner.reduction_factor
-                kimg = tick * self.space.base.tick_kimg
-                ending = Ending("pruned", f"not among the best 1/{factor} at {kimg:g} kimg")
+                ending = Ending("pruned", pruning.reason(self.space, tick=tick))
         answer = [ending.outcome, ending.reason] if ending else None
         trial.set_user_attr(f"tick_{tick}", {"metrics": finite, "ending": answer})
         return ending

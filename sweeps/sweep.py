@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweeps import charter, history, outlook, provenance, space_file, store, tracking
+from sweeps import charter, history, outlook, provenance, space_file, store, tracking, unchanged
 from sweeps import folder as folders
 from sweeps.closing import SweepResult, close
 from sweeps.folder import SweepFolder
@@ -159,7 +159,7 @@ def _look(folder: SweepFolder, trials: int | None) -> tuple[Space, history.Histo
     space = space_file.load(folder.space)
     known = history.read(folder, space)
     if known.space is not None:
-        space_file.check_unchanged(space, known.space)
+        unchanged.check_unchanged(space, known.space)
     if not known.records and any(folder.trials.glob("*/t[0-9]*")):
         raise UserError(
             f"{folder.name}: has trials, but no study of them: study.log or id is gone or empty."

@@ -21,14 +21,20 @@ ORDER = {
         "disk",
         "memory",
         "search",
+        "sections",
         "resources",
         "space",
+        "conditions",
         "baselines",
+        "naming",
         "space_file",
+        "unchanged",
+        "seeds",
         "records",
         "finalists",
         "storage",
         "attributes",
+        "pruning",
         "sampling",
         "charter",
         "lineage",
@@ -46,6 +52,7 @@ ORDER = {
         "recording",
         "progress",
         "ranking",
+        "pareto",
         "early",
         "report",
         "cluster",
@@ -109,7 +116,7 @@ ORDER = {
 OWNERS = {
     "optuna": {
         f"sweeps/{name}.py"
-        for name in ("storage", "attributes", "sampling", "charter", "lineage", "study", "history")
+        for name in ("storage", "attributes", "pruning", "sampling", "charter", "lineage", "study", "history")
     },
     "mlflow": {"sweeps/sending.py"},
     "rich": {"sweeps/progress.py"},

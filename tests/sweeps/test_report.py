@@ -73,7 +73,9 @@ def test_best_yaml_is_read_by_the_command_that_trains_one_run(
 def test_the_report_holds_answer_table_reasons_and_how_it_was_measured(
     folder: SweepFolder, records: list[TrialRecord]
 ) -> None:
-    report.write(folder, records, facts=FACTS, fresh={}, milestones=[1, 3], tick_kimg=1, ui="mlflow ui")
+    report.write(
+        folder, records, facts=FACTS, fresh={}, milestones=[1, 3], costs=[], tick_kimg=1, ui="mlflow ui"
+    )
 
     assert folder.report.read_text().splitlines() == [
         "# gp-0001",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps import space_file
+from sweeps import space_file, unchanged
 from sweeps.search import Choices, FloatRange, IntRange
 from sweeps.space import Baseline, Space
 from wgangp import settings_file
@@ -177,11 +177,11 @@ def test_a_wrong_override_is_named_as_it_was_given(overrides: list[str], said: l
 
 def test_a_sweep_may_grow_and_change_nothing_else() -> None:
     frozen = parsed(ALL_KINDS).values()
-    space_file.check_unchanged(parsed(ALL_KINDS, "sweep.trials=40"), frozen)
+    unchanged.check_unchanged(parsed(ALL_KINDS, "sweep.trials=40"), frozen)
 
     changes = ["search.gp_weight.high=50", "sweep.seed=1", "train.width=8", "enqueue=[]"]
     with pytest.raises(UserError) as caught:
-        space_file.check_unchanged(parsed(ONE, *changes), parsed(ONE).values())
+        unchanged.check_unchanged(parsed(ONE, *changes), parsed(ONE).values())
 
     assert list(caught.value.problems) == [
         f"{where}: must be {there} as the sweep was started with, got {here}"
@@ -196,24 +196,24 @@ def test_a_sweep_may_grow_and_change_nothing_else() -> None:
 
 def test_a_default_that_is_written_out_is_no_change() -> None:
     grown = ["train.tick_kimg=9", "sampler.name=tpe", "train.seed=0", "train.evaluation_seed=0"]
-    space_file.check_unchanged(parsed(ONE, *grown), parsed(ONE).values())
-    space_file.check_unchanged(parsed(ONE), parsed(ONE, *grown).values())
+    unchanged.check_unchanged(parsed(ONE, *grown), parsed(ONE).values())
+    unchanged.check_unchanged(parsed(ONE), parsed(ONE, *grown).values())
 
     for change, said in {
         "train.seed=1": "--set train.seed=1: train.seed: must be 0 as the sweep was started with, got 1",
         "train.init_seed=0": "--set train.init_seed=0: train.init_seed: must be nothing as .*, got 0",
     }.items():
         with pytest.raises(UserError, match=said):
-            space_file.check_unchanged(parsed(ONE, change), parsed(ONE).values())
+            unchanged.check_unchanged(parsed(ONE, change), parsed(ONE).values())
 
 
 def test_a_setting_that_came_into_being_since_is_unchanged_at_its_default() -> None:
     frozen = parsed(ONE).values()
     del frozen["resources"]["placement"], frozen["train"]["accumulation_steps"], frozen["train"]["scores"]
-    space_file.check_unchanged(parsed(ONE), frozen)
+    unchanged.check_unchanged(parsed(ONE), frozen)
 
     with pytest.raises(UserError, match=r"resources\.placement: must be nothing as .*, got 'split'"):
-        space_file.check_unchanged(parsed(ONE, "resources={cpus: 2, placement: split}"), frozen)
+        unchanged.check_unchanged(parsed(ONE, "resources={cpus: 2, placement: split}"), frozen)
 
 
 def test_files_that_are_no_settings_are_refused(tmp_path: Path) -> None:
