@@ -49,7 +49,7 @@ def propose(space: Space, number: int, trials: list[FrozenTrial]) -> Proposal:
     if space.sampler.name == "qmc":  # a sequence that looks at no trial: go along it, to its number
         study.add_trial(_of_all_settings(space))
         for _ in range(number - len(space.enqueue) - 1):
-            study.ask()
+            study.ask(distributions(space))
     elif space.sampler.name != "random":
         in_order = sorted(trials, key=lambda trial: order(trial.user_attrs["label"]))
         study.add_trials(_bare(without_privilege(trial, in_order, space)) for trial in in_order)

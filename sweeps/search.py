@@ -33,10 +33,11 @@ class Search(Section):
     @classmethod
     def _lists(cls, when: Any) -> Any:
         """One value may be written without brackets."""
-        if when in ({}, []):
-            raise ValueError("must be `setting: value` of another searched setting, got none; or remove it")
-        if not isinstance(when, dict):
-            return when
+        if when is None:
+            return None
+        if not when or not isinstance(when, dict):
+            got = show(when) if when else "none"
+            raise ValueError(f"must be `setting: value` of another searched setting, got {got}; or remove it")
         return {field: values if isinstance(values, list) else [values] for field, values in when.items()}
 
 

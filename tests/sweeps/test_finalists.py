@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial
 from sweeps import lineage
 from sweeps.finalists import finalists, missing_runs, next_run, winner
 from sweeps.records import Ending, TrialRecord, order
-from sweeps.space import Finalists
+from sweeps.sections import Finalists
 from sweeps.study import SweepStudy
 
 MakeRecord = Callable[..., TrialRecord]

@@ -114,11 +114,11 @@ def test_a_bare_name_is_looked_up_here_first_and_then_among_the_spaces_that_ship
 def test_all_mistakes_of_a_space_and_its_overrides_are_said_and_nothing_is_made(
     typed: Type, home: Path, check: list[str]
 ) -> None:
-    (home / "gp.yaml").write_text(SPACE + "train: {widht: 3}\nsampler: {name: gp}\n")
+    (home / "gp.yaml").write_text(SPACE + "train: {widht: 3}\nsampler: {name: bohb}\n")
     done = typed("--space", "gp.yaml", *check, "--set", "train.seed=-1", "--trials", "0")
 
     assert refused(done) == [
-        "gp.yaml:4: sampler.name: must be 'tpe' or 'random', got 'gp'",
+        "gp.yaml:4: sampler.name: must be 'tpe', 'random', 'qmc', 'gp' or 'cmaes', got 'bohb'",
         "--set sweep.trials=0: sweep.trials: must be greater than or equal to 1, got 0",
         "--set train.seed=-1: train.seed: must be greater than or equal to 0, got -1",
         "gp.yaml:3: train.widht: unknown setting. Did you mean 'width'?",

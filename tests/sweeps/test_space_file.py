@@ -5,7 +5,8 @@ import pytest
 
 from sweeps import space_file, unchanged
 from sweeps.search import Choices, FloatRange, IntRange
-from sweeps.space import Baseline, Space
+from sweeps.sections import Baseline
+from sweeps.space import Space
 from wgangp import settings_file
 from wgangp.errors import UserError
 

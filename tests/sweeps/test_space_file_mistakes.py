@@ -289,21 +289,51 @@ enqueue:
         SEARCH
         + """\
 objective: {metric: kid, direction: maximize}
-sampler: {name: gp, n_startup_trials: 0}
-pruner: {name: hyperband, reduction_factor: 1}
+sampler: {name: bohb, n_startup_trials: 0}
+pruner: {name: threshold, reduction_factor: 1}
 sweep: {trials: 0, retries: -1, seed: -1, max_concurrent: 0}
 """,
         [
             "gp.yaml:2: objective.metric: must be 'fid', got 'kid'",
             "gp.yaml:2: objective.direction: must be 'minimize', got 'maximize'",
-            "gp.yaml:3: sampler.name: must be 'tpe' or 'random', got 'gp'",
+            "gp.yaml:3: sampler.name: must be 'tpe', 'random', 'qmc', 'gp' or 'cmaes', got 'bohb'",
             "gp.yaml:3: sampler.n_startup_trials: must be greater than or equal to 1, got 0",
-            "gp.yaml:4: pruner.name: must be 'successive_halving' or 'none', got 'hyperband'",
+            "gp.yaml:4: pruner.name: must be 'successive_halving', 'hyperband', 'median', 'percentile',"
+            " 'patient' or 'none', got 'threshold'",
             "gp.yaml:4: pruner.reduction_factor: must be greater than or equal to 2, got 1",
             "gp.yaml:5: sweep.trials: must be greater than or equal to 1, got 0",
             "gp.yaml:5: sweep.retries: must be greater than or equal to 0, got -1",
             "gp.yaml:5: sweep.seed: must be greater than or equal to 0, got -1",
             "gp.yaml:5: sweep.max_concurrent: must be greater than or equal to 1, got 0",
+        ],
+    ),
+    "a pruner that does not suit ticks, and what other pruners and the report need": (
+        SEARCH
+        + """\
+train: {tick_kimg: 3, budget_kimg: 9}
+pruner: {name: wilcoxon, patience_kimg: 10, percentile: 100, n_startup_trials: 0}
+compare: [core_seconds, seconds]
+""",
+        [
+            "gp.yaml:3: pruner.name: must not be wilcoxon, which compares scores on the same problem"
+            " instances, and ticks are no instances: each depends on the one before; take median",
+            "gp.yaml:3: pruner.n_startup_trials: must be greater than or equal to 1, got 0",
+            "gp.yaml:3: pruner.percentile: must be less than 100, got 100",
+            "gp.yaml:4: compare: must be a list of core_seconds, each once, got ['core_seconds', 'seconds']",
+        ],
+    ),
+    "a patience of no whole tick, a comparison of one thing twice": (
+        SEARCH
+        + """\
+train: {tick_kimg: 3, budget_kimg: 9}
+pruner: {name: patient, patience_kimg: 10}
+compare: [core_seconds, core_seconds]
+""",
+        [
+            "gp.yaml:4: compare: must be a list of core_seconds, each once,"
+            " got ['core_seconds', 'core_seconds']",
+            "gp.yaml:3: pruner.patience_kimg: must be a multiple of tick_kimg (3), got 10",
+            "gp.yaml:3: pruner.patience_kimg: must be at most budget_kimg (9), got 10",
         ],
     ),
     "an empty search": ("search: {}", ["gp.yaml:1: search: must name at least one setting to search."]),
