@@ -47,6 +47,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.fields:
+        from sweeps import fields
+
+        print("\n".join(fields.lines()))
+        return 0
     if options.offline and not options.check:
         raise UserError("--offline: goes with --check, which starts no trial; add --check or remove it.")
     if options.resume is not None:
@@ -135,6 +140,9 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for everything [runs]"
     )
     parser.add_argument("--check", action="store_true", help="read, prepare, plan; start no trial")
+    parser.add_argument(
+        "--fields", action="store_true", help="print every setting with default, unit, values and meaning"
+    )
     parser.add_argument("--offline", action="store_true", help="with --check: only read")
     return parser
 

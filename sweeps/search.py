@@ -3,7 +3,16 @@
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
 
 from wgangp.rules import is_multiple
 from wgangp.wording import Clash, show
@@ -20,6 +29,9 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
+_CONDITIONS: JsonSchemaValue = {"type": ["object", "null"], "minProperties": 1}
+
+
 class Search(Section):
     """What all kinds share.
 
@@ -27,7 +39,7 @@ class Search(Section):
         when: of other searched settings, the values with which this one matters; None: it always does.
     """
 
-    when: dict[str, list[Any]] | None = None
+    when: Annotated[dict[str, list[Any]] | None, WithJsonSchema(_CONDITIONS)] = None
 
     @field_validator("when", mode="before")
     @classmethod

@@ -50,6 +50,7 @@ KEYS = [
     *("name", "objective", "search", "enqueue", "train", "sampler", "pruner"),
     *("sweep", "finalists", "compare", "resources", "study"),
 ]
+COSTS: tuple[Cost, ...] = get_args(Cost)
 PACKAGES = {"gp": "torch", "cmaes": "cmaes"}
 """What samplers need beyond what is always installed."""
 
@@ -109,12 +110,11 @@ def _lacking(file: SettingsFile, sampler: Sampler) -> list[str]:
 
 def _costs(file: SettingsFile, problems: list[str]) -> list[Cost]:
     found = file.values.get("compare")
-    known = get_args(Cost)
     if found is None:
         return []
-    if not isinstance(found, list) or len(set(map(str, found))) < len(found) or set(found) - set(known):
+    if not isinstance(found, list) or len(set(map(str, found))) < len(found) or set(found) - set(COSTS):
         problems.append(
-            file.problem(("compare",), f"must be a list of {', '.join(known)}, each once, got {show(found)}")
+            file.problem(("compare",), f"must be a list of {', '.join(COSTS)}, each once, got {show(found)}")
         )
         return []
     return found

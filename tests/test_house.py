@@ -28,6 +28,8 @@ ORDER = {
         "baselines",
         "naming",
         "space_file",
+        "fields",
+        "schema",
         "unchanged",
         "seeds",
         "records",

@@ -27,6 +27,7 @@ FIXED: JsonDict = {"searchable": False}
 """Marks fields that make trials comparable: a sweep fixes them and never searches them."""
 
 KIMG: JsonDict = {"unit": "kimg"}
+IMAGES: JsonDict = {"unit": "images"}
 
 SHIPPED, DOWNLOADED = ("mnist5k", "digits"), ("mnist", "fashion_mnist", "cifar10", "cifar100")
 DATASETS = (*SHIPPED, *DOWNLOADED)
@@ -85,7 +86,7 @@ class TrainConfig(BaseModel):
         None,
         ge=1,
         description="to train on, a part of each class; held-out part and reference stay (default: all)",
-        json_schema_extra=FIXED,
+        json_schema_extra=FIXED | IMAGES,
     )
     flips: bool = Field(False, description="train on each image or its mirror image, at random")
     architecture: str = Field("dcgan", description="dcgan, resnet, or my_networks.py:build")
@@ -125,7 +126,9 @@ class TrainConfig(BaseModel):
         lt=1,
         description="per generator step, of the average whose images are scored; 0: no average",
     )
-    batch_size: int = Field(64, ge=1, le=65536, description="m: images per step, over all replicas (global)")
+    batch_size: int = Field(
+        64, ge=1, le=65536, description="m: per step, over all replicas (global)", json_schema_extra=IMAGES
+    )
     accumulation_steps: int = Field(
         1, ge=1, le=65536, description="parts in which a replica works through its batch: less memory"
     )
@@ -163,7 +166,7 @@ class TrainConfig(BaseModel):
         json_schema_extra=FIXED,
     )
     fid_samples: int = Field(
-        2000, ge=10, le=1_000_000, description="generated images per evaluation", json_schema_extra=FIXED
+        2000, ge=10, le=1_000_000, description="generated per evaluation", json_schema_extra=FIXED | IMAGES
     )
 
     seed: Seed = Field(0, description="data order and training noise")

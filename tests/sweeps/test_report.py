@@ -122,6 +122,30 @@ def test_the_report_holds_answer_table_reasons_and_how_it_was_measured(
     assert [path.name for path in folder.path.iterdir()] == ["report.md"]
 
 
+def test_a_cost_to_compare_with_is_a_table_of_its_own(
+    folder: SweepFolder, records: list[TrialRecord]
+) -> None:
+    report.write(
+        folder,
+        records,
+        facts=FACTS,
+        fresh={},
+        milestones=[],
+        costs=["core_seconds"],
+        tick_kimg=1,
+        ui="mlflow ui",
+    )
+
+    lines = folder.report.read_text().splitlines()
+    start = lines.index("## FID against cost")
+    assert lines[start + 2 : start + 6] == [
+        "| for | best FID | trial | kimg | settings |",
+        "| --- | --- | --- | --- | --- |",
+        "| 10 core-seconds | 10.0 | t004 | 1 | gp_weight 0.761, n_critic 3 |",
+        "",
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [(1e-4, "0.0001"), (0.76123, "0.761"), (12345.6, "1.23e+04"), (5, "5"), ("tanh", "tanh"), (None, "None")],
