@@ -116,7 +116,8 @@ def _noise_fault(network: keras.Model, batch: tf.Tensor) -> str:
     if np.allclose(first, again, rtol=1e-4, atol=1e-6):
         return ""
     return (
-        "must give the same for the same input, and does not: leave out what draws numbers, such as dropout"
+        "must give the same for the same input, and does not: leave out what draws numbers or changes with"
+        " each call, such as dropout and spectral normalisation"
     )
 
 

@@ -109,7 +109,8 @@ def read(value: str) -> UserCode:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
     except SyntaxError as error:
-        raise UserError(f"{path}:{error.lineno}: is not Python: {error.msg}.") from error
+        line = f":{error.lineno}" if error.lineno else ""
+        raise UserError(f"{path}{line} is not Python: {error.msg}.") from error
     except ValueError as error:  # not UTF-8, or null bytes
         raise UserError(f"{path} is not Python: {error_words(error)}.") from error
     known = sorted({name for node in tree.body for name in _defined(node)})

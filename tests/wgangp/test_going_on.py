@@ -55,6 +55,33 @@ def test_every_penalty_and_optimizer_goes_on_bitwise_in_a_fresh_process(
         assert_goes_on(run, resumed[name], within=0)
 
 
+OWN = f"{Path(__file__).with_name('own_networks.py')}:build"
+WAYS: dict[str, dict[str, Any]] = {
+    "rates that fall": {"lr_schedule": "linear"},
+    "mirror images": {"flips": True},
+    "norms": {"generator_norm": "batch", "critic_norm": "layer", "activation": "silu"},
+    "no average": {"ema_decay": 0.0},
+    "residual blocks": {"architecture": "resnet", "image_size": 32, "generator_norm": "batch", "width": 2},
+    "networks of one's own": {"architecture": OWN, "options": {"layers": 3}},
+}
+
+
+@pytest.mark.slow
+def test_every_network_and_schedule_goes_on_bitwise_in_a_fresh_process(
+    under: Runner, settings: Settings, tmp_path: Path
+) -> None:
+    runs = [
+        {"name": way, "strategy": "one_device", "settings": chosen(settings, **changes)}
+        for way, changes in WAYS.items()
+    ]
+    unbroken = under.alone(*({**run, "save": str(tmp_path / run["name"]), "save_at": 2} for run in runs))
+    resumed = under.alone(*({**run, "load": str(tmp_path / run["name"]), "ticks": 2} for run in runs))
+    plain = under.alone({"name": "plain", "strategy": "one_device", "settings": chosen(settings)})["plain"]
+    for way, run in unbroken.items():
+        assert_goes_on(run, resumed[way], within=0)
+        assert not np.array_equal(run.progress["fid"], plain.progress["fid"]), way
+
+
 @pytest.mark.multi_process
 def test_a_checkpoint_of_one_strategy_goes_on_under_another(
     under: Runner, settings: Settings, tmp_path: Path

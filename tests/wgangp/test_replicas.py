@@ -5,6 +5,7 @@ neither the batch nor four replicas, and 50 generator steps go over them twice.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -66,6 +67,40 @@ def test_two_replicas_parts_and_eager_steps_train_the_same_weights(under: Runner
     assert_same(found["compiled"], found["eager"], within=1e-10)
     for network in ("generator", "critic"):
         assert distance(found["one"].end, found["seed"].end, network) > 1e-3
+
+
+OWN = f"{Path(__file__).with_name('own_networks.py')}:build"
+WAYS = {
+    # Of the whole batch, or two replicas would divide by two variances.
+    "norms": {"generator_norm": "batch", "critic_norm": "layer"},
+    "flips": {"flips": True, "lr_schedule": "linear"},
+    "own": {"architecture": OWN},
+}
+
+
+@pytest.mark.slow
+def test_norms_mirror_images_schedules_and_networks_of_ones_own_are_the_same_on_two_replicas(
+    under: Runner, order: Callable
+) -> None:
+    short = {**ADAM, "budget_kimg": 0.64}
+    one = under.alone(*(order(way, short, **changes) for way, changes in WAYS.items()))
+    two = under.alone(
+        *(order(way, short, strategy="mirrored", cpus=2, **changes) for way, changes in WAYS.items()),
+        devices=2,
+    )
+    for way, run in one.items():
+        assert_trained(run)
+        assert_same(run, two[way], within=1e-10)
+
+
+@pytest.mark.multi_process
+def test_norms_over_the_batch_are_the_same_on_two_machines(under: Runner, order: Callable) -> None:
+    short = {**ADAM, "budget_kimg": 0.64, **WAYS["norms"]}
+    one = under.alone(order("norms", short))["norms"]
+    two = under.in_step(order("norms", short, strategy="multi_worker"))["norms"]
+
+    assert_trained(one)
+    assert_same(one, two, within=1e-10)
 
 
 @pytest.fixture(scope="module")

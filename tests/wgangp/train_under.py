@@ -44,12 +44,11 @@ def main(order: dict[str, Any]) -> None:
             run.get("cpus", 1),
             run.get("placement", "together"),
         )
-        if (strategy, cpus, placement) not in trainers:
+        kind = (strategy, cpus, placement, config.architecture, config.image_size)
+        if kind not in trainers:
             prepared = prepare(config, cache=Path(order["cache"]), say=lambda line: None)
-            trainers[strategy, cpus, placement] = Trainer(
-                prepared, strategy=strategy, cpus=cpus, placement=placement, gang=gang
-            )
-        trainer = trainers[strategy, cpus, placement]
+            trainers[kind] = Trainer(prepared, strategy=strategy, cpus=cpus, placement=placement, gang=gang)
+        trainer = trainers[kind]
         found |= {f"{run['name']}/{key}": value for key, value in train(trainer, run, config, gang)}
     np.savez(order["out"], **found)
 
