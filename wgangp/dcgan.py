@@ -15,6 +15,7 @@ from wgangp.layers import (
     critic_activation,
     critic_norm,
     generator_activation,
+    generator_bias,
     generator_norm,
 )
 
@@ -46,7 +47,7 @@ def generator(settings: NetworkSettings) -> keras.Model:
     h = generator_activation(settings)(generator_norm(h, settings))
     for _ in range(halvings - 1):
         width //= 2
-        h = keras.layers.Conv2DTranspose(width, **doubling)(h)
+        h = keras.layers.Conv2DTranspose(width, **doubling, **generator_bias(settings))(h)
         h = generator_activation(settings)(generator_norm(h, settings))
     h = keras.layers.Conv2DTranspose(channels, **doubling)(h)
     x = keras.layers.Activation("tanh", **settings.outer)(h)

@@ -91,6 +91,14 @@ def critic_norm(h: Any, settings: NetworkSettings) -> Any:
     return keras.layers.GroupNormalization(groups=1, **settings.inner)(h)
 
 
+def generator_bias(settings: NetworkSettings) -> dict[str, bool]:
+    """Keras's word for whether a generator's hidden convolution has a bias.
+
+    Batch normalisation would take it away again: its gradient would be rounding, which Adam makes steps of.
+    """
+    return {"use_bias": settings.generator_norm == "none"}
+
+
 def generator_norm(h: Any, settings: NetworkSettings) -> Any:
     """Batch normalisation; while training by the statistics of the global batch, over all replicas."""
     if settings.generator_norm == "none":

@@ -17,6 +17,7 @@ from wgangp.layers import (
     critic_activation,
     critic_norm,
     generator_activation,
+    generator_bias,
     generator_norm,
 )
 
@@ -77,11 +78,12 @@ def _up(h: Any, width: int, settings: NetworkSettings) -> Any:
     def doubled(of: Any) -> Any:
         return keras.layers.UpSampling2D(2, **settings.inner)(of)
 
-    beside = _convolution(width, settings, kernel=1)(doubled(h))
+    bias = generator_bias(settings)
+    beside = _convolution(width, settings, kernel=1, **bias)(doubled(h))
     h = generator_activation(settings)(generator_norm(h, settings))
-    h = _convolution(width, settings)(doubled(h))
+    h = _convolution(width, settings, **bias)(doubled(h))
     h = generator_activation(settings)(generator_norm(h, settings))
-    return keras.layers.Add(**settings.inner)([beside, _convolution(width, settings)(h)])
+    return keras.layers.Add(**settings.inner)([beside, _convolution(width, settings, **bias)(h)])
 
 
 def _block(h: Any, width: int, settings: NetworkSettings, *, down: bool) -> Any:
@@ -106,8 +108,10 @@ def _first(x: Any, width: int, settings: NetworkSettings) -> Any:
     return keras.layers.Add(**settings.inner)([beside, h])
 
 
-def _convolution(width: int, settings: NetworkSettings, *, kernel: int = 3) -> keras.layers.Layer:
-    return keras.layers.Conv2D(width, kernel, padding="same", **settings.inner)
+def _convolution(
+    width: int, settings: NetworkSettings, *, kernel: int = 3, use_bias: bool = True
+) -> keras.layers.Layer:
+    return keras.layers.Conv2D(width, kernel, padding="same", use_bias=use_bias, **settings.inner)
 
 
 def _halved(h: Any, settings: NetworkSettings) -> Any:
