@@ -15,6 +15,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 from optuna.trial import FrozenTrial, TrialState
 
+from sweeps.search import restored
+
 HERE = Path(__file__).resolve().parent
 ONCE = ("fid", "critic_loss", "generator_loss", "wasserstein", "heldout_gap", "gradient_norm")
 """Metrics that must be in MLflow just as the study has them, each tick once."""
@@ -145,7 +147,7 @@ class Sweep:
             assert run.data.tags["outcome"] == outcome(trial)
             assert run.data.tags["attempt"] == str(len(attrs["attempts"]))
             assert {name: run.data.params[name] for name in trial.params} == {
-                name: str(value) for name, value in trial.params.items()
+                name: str(restored(value)) for name, value in trial.params.items()
             }
             places = (self.folder / "trials").glob(f"*/{label}*/checkpoint_*")
             checkpoints = [path for path in places if re.fullmatch(rf"{label}(-\d+)?", path.parent.name)]
