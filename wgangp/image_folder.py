@@ -150,16 +150,20 @@ def read(
         channels = channels or max(found for _, _, found in probed.values())
         sides = (size, size) if size else sizes[0][::-1]
         conversion.check_memory((len(probed), *sides, channels))
+        rows = {listing.folder / name: row for row, name in enumerate(probed)}
+        images = np.empty((len(rows), *sides, channels), np.uint8)
 
-        def pixels(path: Path) -> np.ndarray:
-            return conversion.read(path, size=size, channels=channels)
+        def keep(path: Path) -> None:
+            images[rows[path]] = conversion.read(path, size=size, channels=channels)
 
-        found = _each(pool, pixels, listing, list(probed), unreadable, say, "reading images")
+        found = _each(pool, keep, listing, list(probed), unreadable, say, "reading images")
     _check(listing, unreadable, sizes, size=size, skip_unreadable=skip_unreadable)
     enlarged = sum(1 for name in found if size and min(probed[name][:2]) < size)
     places = {name: place for place, name in enumerate(listing.classes)}
     labels = np.array([places[name.partition("/")[0]] for name in found]) if places else None
-    return FolderImages(np.stack(list(found.values())), labels, unreadable, enlarged)
+    if len(found) < len(images):
+        images = images[[row for row, name in enumerate(probed) if name in found]]
+    return FolderImages(images, labels, unreadable, enlarged)
 
 
 def _each(

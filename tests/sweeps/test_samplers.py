@@ -1,7 +1,10 @@
 """What each sampler offers: by the sweep's seed, and the same however often it is started again."""
 
 import importlib.util
+import json
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,6 +94,24 @@ def test_cmaes_comes_near_the_optimum(offers: Offers) -> None:
     far = [off(offer) for offer in offers(*asked, trials=60, fid=lambda params: 10 + off(params))]
 
     assert sum(far[-12:]) < 0.2 * sum(far[:12])
+
+
+@pytest.mark.slow
+def test_gp_follows_from_the_seed_and_comes_near_the_optimum() -> None:
+    def offers(seed: int, sign: int) -> list[dict[str, Any]]:
+        here = Path(__file__)
+        python = here.parents[2] / ".venv-references" / "bin" / "python"
+        command = [str(python), str(here.with_name("gp_offers.py")), str(seed), str(sign)]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    found = offers(0, 1)
+    assert offers(0, 1) == found
+    assert offers(1, 1)[0] != found[0]
+    other = offers(0, -1)
+    assert other[:6] == found[:6] and other[6:] != found[6:]
+    far = [abs(offer["gp_weight"] - 20) for offer in found]
+    assert min(far[8:]) < 2
+    assert sum(far[8:]) / 6 < sum(far[:6]) / 6
 
 
 @pytest.mark.parametrize(("sampler", "package"), [("gp", "torch"), ("cmaes", "cmaes")])
