@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wgangp import arrays
+from wgangp import arrays, files
 from wgangp.arrays import DamagedFile
 
 CONTENTS = {"a/0": np.arange(6.0).reshape(2, 3), "b": np.asarray(0.5), "c": np.zeros(3, np.uint8)}
@@ -57,13 +57,13 @@ def test_a_file_of_someone_else_is_damaged(tmp_path: Path) -> None:
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x"
-    arrays.write(path, b"old")
+    files.write(path, b"old")
 
     def die(file: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("os.fsync", die)
     with pytest.raises(KeyboardInterrupt):
-        arrays.write(path, b"new")
+        files.write(path, b"new")
 
     assert path.read_bytes() == b"old"

@@ -56,7 +56,7 @@ def test_a_write_that_dies_leaves_no_checkpoint_rather_than_a_mixed_one(
     def die(path: Path, data: bytes) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wgangp.arrays.write", die)
+    monkeypatch.setattr("wgangp.files.write", die)
     with pytest.raises(KeyboardInterrupt):
         checkpoints.write(tmp_path, ARRAYS, STATE)
     with pytest.raises(CheckpointError):
