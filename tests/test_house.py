@@ -84,6 +84,7 @@ ORDER = {
         "npz",
         "downloads",
         "datasets",
+        "splitting",
         "randomness",
         "layers",
         "dcgan",

@@ -1,4 +1,4 @@
-"""The setting `dataset` -> images or vectors, labels, and the part that is held out from training.
+"""The setting `dataset` -> images or vectors, and labels.
 
 A name of data that ships in installed packages (mnist5k, digits) or that Keras downloads, an .npz file, a
 folder of images, or a function of the user's own. Called by `prepared`; imports no TensorFlow, and Keras only
@@ -19,10 +19,8 @@ from wgangp.errors import UserError
 from wgangp.user_code import UserCode
 from wgangp.wording import printable
 
-HELDOUT_FRACTION = 0.1
 LEAST = 20
 """Images of which a tenth can be held out and the rest be called a distribution."""
-_RARE = 10  # images of a class too small to hold out a tenth of
 _VERSION = 2  # part of the cache's file names: raise it when a reader below changes what it returns
 
 
@@ -214,49 +212,3 @@ def _enough(dataset: Dataset) -> Dataset:
     if len(dataset.images) < LEAST:
         raise UserError(f"dataset: must hold at least {LEAST} images, got {len(dataset.images)}.")
     return dataset
-
-
-def split(dataset: Dataset, *, seed: int) -> tuple[Dataset, Dataset]:
-    """Divide into (training, held-out), the latter 10 % of each class, both in random order.
-
-    Classes of fewer than 10 images are taken together, and so are images without labels. The order is random
-    so that the first rows of either part are a fair sample of it: most sets come sorted.
-    """
-    random = np.random.default_rng(seed)
-    heldout = np.zeros(len(dataset.images), bool)
-    strata = _strata(dataset)
-    for label in np.unique(strata):
-        rows = random.permutation(np.flatnonzero(strata == label))
-        heldout[rows[: round(len(rows) * HELDOUT_FRACTION)]] = True
-    training, rest = (dataset.rows(random.permutation(np.flatnonzero(part))) for part in (~heldout, heldout))
-    return training, rest
-
-
-def part(training: Dataset, count: int, *, seed: int) -> Dataset:
-    """`count` of the training images, of each class as nearly its share as whole images allow.
-
-    Raises:
-        UserError: there are fewer.
-    """
-    if count > len(training.images):
-        raise UserError(
-            f"train_images: must be at most the {len(training.images)} training images, got {count}."
-        )
-    random = np.random.default_rng(seed)
-    strata = np.zeros(len(training.images)) if training.labels is None else training.labels
-    labels, sizes = np.unique(strata, return_counts=True)
-    counts, left = np.divmod(count * sizes, len(strata))
-    counts[np.argsort(-left, kind="stable")[: count - counts.sum()]] += 1  # the largest remainders
-    kept = [
-        random.permutation(np.flatnonzero(strata == label))[:number]
-        for label, number in zip(labels, counts, strict=True)
-    ]
-    return training.rows(random.permutation(np.concatenate(kept)))
-
-
-def _strata(dataset: Dataset) -> np.ndarray:
-    """Of which each is divided by itself: the classes, the rare ones as one."""
-    if dataset.labels is None:
-        return np.zeros(len(dataset.images), np.int64)
-    sizes = np.bincount(dataset.labels)
-    return np.where(sizes[dataset.labels] < _RARE, -1, dataset.labels)

@@ -21,6 +21,7 @@ from wgangp import (
     network_check,
     networks,
     scores,
+    splitting,
     user_code,
 )
 from wgangp.config import TrainConfig
@@ -91,10 +92,10 @@ def prepare(
     """
     code = _code([config, *variants], {} if frozen is None else frozen_code.read(frozen))
     dataset = datasets.load(config, code=code.get(config.dataset), cache=cache, say=say)
-    training, heldout = datasets.split(dataset, seed=config.split_seed)
+    training, heldout = splitting.split(dataset, seed=config.split_seed)
     used = training
     if config.train_images is not None:
-        used = datasets.part(training, config.train_images, seed=config.split_seed)
+        used = splitting.part(training, config.train_images, seed=config.split_seed)
     _check([config, *variants], dataset, code, say=say)
     facts: Facts = {"dataset": config.dataset, "data_sha256": dataset.sha256, "split_seed": config.split_seed}
     named = feature_network.name_of(config, code.get(config.features), dataset.images.shape[1:])

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wgangp import datasets
+from wgangp import datasets, splitting
 from wgangp.config import TrainConfig
 from wgangp.datasets import Dataset
 from wgangp.errors import UserError
@@ -44,7 +44,7 @@ def test_a_damaged_copy_is_read_again_from_its_source(tmp_path: Path, damage: by
 def test_a_tenth_of_each_class_is_held_out_and_no_image_is_in_both_parts() -> None:
     labels = np.repeat([0, 1, 2], [100, 50, 20])
     numbered = np.arange(170, dtype=np.uint8).reshape(-1, 1, 1, 1)
-    training, heldout = datasets.split(Dataset(numbered, labels), seed=3)
+    training, heldout = splitting.split(Dataset(numbered, labels), seed=3)
 
     assert np.bincount(heldout.labels).tolist() == [10, 5, 2]
     both = np.concatenate([training.images, heldout.images]).ravel()
@@ -55,7 +55,7 @@ def test_a_tenth_of_each_class_is_held_out_and_no_image_is_in_both_parts() -> No
 
 def test_the_split_follows_its_seed_and_is_not_sorted() -> None:
     dataset = Dataset(np.arange(100, dtype=np.uint8).reshape(-1, 1, 1, 1), np.repeat([0, 1], 50))
-    first, again, other = (datasets.split(dataset, seed=seed)[0] for seed in (0, 0, 1))
+    first, again, other = (splitting.split(dataset, seed=seed)[0] for seed in (0, 0, 1))
 
     assert first.sha256 == again.sha256 != other.sha256
     assert set(first.labels[:20].tolist()) == {0, 1}
@@ -84,7 +84,7 @@ def test_a_part_of_any_size_has_of_each_class_its_share_to_within_an_image(sizes
     whole = labelled(*sizes)
 
     for count in range(1, sum(sizes) + 1):
-        part = datasets.part(whole, count, seed=count)
+        part = splitting.part(whole, count, seed=count)
         rows = part.images.ravel()
         assert len(part.images) == len(part.labels) == len(set(rows.tolist())) == count
         shares = count * np.array(sizes) / sum(sizes)
@@ -94,7 +94,7 @@ def test_a_part_of_any_size_has_of_each_class_its_share_to_within_an_image(sizes
 
 def test_a_part_follows_its_seed_and_is_in_random_order() -> None:
     whole = labelled(50, 50)
-    first, again, other = (datasets.part(whole, 60, seed=seed).images for seed in (0, 0, 1))
+    first, again, other = (splitting.part(whole, 60, seed=seed).images for seed in (0, 0, 1))
 
     np.testing.assert_array_equal(first, again)
     assert set(first.ravel().tolist()) != set(other.ravel().tolist())
@@ -103,4 +103,4 @@ def test_a_part_follows_its_seed_and_is_in_random_order() -> None:
 
 def test_more_than_there_are_is_no_part() -> None:
     with pytest.raises(UserError, match=r"^train_images: must be at most the 9 training images, got 10"):
-        datasets.part(labelled(4, 5), 10, seed=0)
+        splitting.part(labelled(4, 5), 10, seed=0)

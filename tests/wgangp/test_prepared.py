@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wgangp import arrays, datasets
+from wgangp import arrays, datasets, splitting
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 from wgangp.kept_features import KeptFeatures
@@ -157,8 +157,8 @@ def test_training_on_a_part_leaves_reference_and_heldout_images_as_they_are(
 
 def test_no_heldout_image_trains(prepared: Prepared) -> None:
     """Rows, not pictures: the digits hold some twice."""
-    training, heldout = datasets.split(datasets.READERS["digits"](), seed=0)
-    rows = datasets.split(
+    training, heldout = splitting.split(datasets.READERS["digits"](), seed=0)
+    rows = splitting.split(
         datasets.Dataset(np.arange(1797)[:, None, None, None], datasets.READERS["digits"]().labels), seed=0
     )
 
