@@ -196,12 +196,19 @@ class Update:
             weight.assign(tf.clip_by_value(weight, -bound, bound))
 
     def _average(self) -> None:
-        """Move the averaged weights towards the generator's; a decay of 0 makes them equal."""
+        """Move the averaged weights towards the generator's; a decay of 0 makes them equal.
+
+        Statistics of batch normalisation are averages already: averaged again they would lag behind so far
+        that a generator early in its training is scored as one that draws nothing. They are taken over.
+        """
+        averaged, generator = self._trained.averaged, self._trained.generator
         decay = self._settings["ema_decay"]
-        for average, weight in zip(
-            self._trained.averaged.weights, self._trained.generator.weights, strict=True
-        ):
+        for average, weight in zip(averaged.trainable_variables, generator.trainable_variables, strict=True):
             average.assign(decay * average + (1 - decay) * weight)
+        for average, weight in zip(
+            averaged.non_trainable_variables, generator.non_trainable_variables, strict=True
+        ):
+            average.assign(weight)
 
     def _critic(self, x: tf.Tensor) -> tf.Tensor:
         return self._trained.critic(x, training=True)
