@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from sweeps.folder import SweepFolder
-from sweeps.pruning import bracket
+from sweeps.pruning import bracket, rungs
 from sweeps.records import Ending, Metrics
 from sweeps.space import Space
 from sweeps.study import SweepStudy
@@ -22,7 +22,7 @@ def ends(request: pytest.FixtureRequest, open_study: OpenStudy, measured: Callab
     """Plays curves, one trial after the other; how each ended, at which tick and why."""
 
     def ends(curves: list[list[float]], *overrides: str) -> list[tuple[str, int, str]]:
-        asked = ("sweep.retries=99", f"sweep.trials={len(curves)}", *overrides)
+        asked = ("sweep.retries=0", f"sweep.trials={len(curves)}", *overrides)
         study = open_study(*asked)
         for curve in curves:
             label = study.ask().label
@@ -31,7 +31,8 @@ def ends(request: pytest.FixtureRequest, open_study: OpenStudy, measured: Callab
                     study = open_study(*asked)
                     assert study.ask().label == label
                 elif request.param == "failed":
-                    assert study.fail(label, reason="killed") is None
+                    assert study.fail(label, reason="killed") == Ending("failed", "killed")
+                    study = open_study(*asked)
                     assert study.ask().label == label
                 said = Ending("complete") if tick == BUDGET else None
                 if study.report(label, tick=tick, metrics=measured(fid, tick), ending=said):
@@ -83,6 +84,8 @@ def test_brackets_have_their_shares_and_follow_from_seed_and_label(make_space: C
     another = make_space("pruner.name=hyperband", "sweep.seed=1")
     assert [bracket(another, label) for label in labels] != [bracket(space, label) for label in labels]
     assert bracket(space, "t007-s2") == bracket(space, "t007")
+    for label in labels[:10]:
+        assert rungs(space, label) == [1, 3, 9][bracket(space, label) :]
 
 
 def test_below_the_median_of_complete_trials_one_falls(ends: PruneAll) -> None:
@@ -122,7 +125,7 @@ def test_who_gets_no_better_for_long_is_ended(ends: PruneAll) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "told", "rungs"),
+    ("overrides", "told", "ticks"),
     [
         ([], "compared at 1, 3, 9 kimg", [1, 3, 9]),
         (["pruner.name=hyperband", "pruner.first_rung_kimg=3"], "compared at 3, 9 kimg", [3, 9]),
@@ -137,17 +140,23 @@ def test_who_gets_no_better_for_long_is_ended(ends: PruneAll) -> None:
     ],
 )
 def test_the_plan_says_when_trials_are_compared(
-    make_space: Callable[..., Space], overrides: list[str], told: str, rungs: list[int]
+    make_space: Callable[..., Space], overrides: list[str], told: str, ticks: list[int]
 ) -> None:
     space = make_space(*overrides)
 
-    assert (space.pruning, space.rungs) == (told, rungs)
+    assert (space.pruning, space.rungs) == (told, ticks)
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "startup", "shown"),
     # 480 at tick 1 would not have gone on: beside 60 and 55; worse than the median of those complete
-    [("successive_halving", 480), ("median", 480), ("patient", 470), ("none", 470)],
+    [
+        ("successive_halving", 2, 480),
+        ("median", 2, 480),
+        ("median", 3, 470),  # besides itself there are two
+        ("patient", 2, 470),
+        ("none", 2, 470),
+    ],
 )
 def test_a_baseline_is_shown_to_samplers_as_the_pruner_would_have_ended_it(
     open_study: OpenStudy,
@@ -155,6 +164,7 @@ def test_a_baseline_is_shown_to_samplers_as_the_pruner_would_have_ended_it(
     measured: Callable[..., Metrics],
     monkeypatch: pytest.MonkeyPatch,
     name: str,
+    startup: int,
     shown: float,
 ) -> None:
     import optuna
@@ -169,7 +179,7 @@ def test_a_baseline_is_shown_to_samplers_as_the_pruner_would_have_ended_it(
     asked = (
         "enqueue=[{gp_weight: 10}]",
         f"pruner.name={name}",
-        "pruner.n_startup_trials=2",
+        f"pruner.n_startup_trials={startup}",
         "sweep.trials=4",
     )
     study = open_study(*asked)

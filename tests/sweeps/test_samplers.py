@@ -28,7 +28,7 @@ def offers(open_study: OpenStudy, folder: SweepFolder, measured: Callable[..., M
         disturb: str = "",
     ) -> list[dict[str, Any]]:
         folder.journal.unlink(missing_ok=True)
-        asked = (f"sweep.trials={trials}", "sweep.retries=99", "pruner.name=none", *overrides)
+        asked = (f"sweep.trials={trials}", "sweep.retries=0", "pruner.name=none", *overrides)
         study = open_study(*asked)
         for _ in range(trials):
             label = study.ask().label
@@ -36,7 +36,8 @@ def offers(open_study: OpenStudy, folder: SweepFolder, measured: Callable[..., M
                 study = open_study(*asked)
                 assert study.ask().label == label
             elif disturb == "failed":
-                assert study.fail(label, reason="killed") is None
+                assert study.fail(label, reason="killed") == Ending("failed", "killed")
+                study = open_study(*asked)
                 assert study.ask().label == label
             params = study.record(label).params
             study.report(label, tick=1, metrics=measured(fid(params), 1), ending=Ending("complete"))

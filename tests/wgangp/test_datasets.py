@@ -53,6 +53,15 @@ def test_a_tenth_of_each_class_is_held_out_and_no_image_is_in_both_parts() -> No
         assert (labels[part.images.ravel()] == part.labels).all()
 
 
+def test_of_rare_classes_and_of_none_a_tenth_of_all_is_held_out() -> None:
+    of_all = np.arange(40, dtype=np.uint8).reshape(-1, 1, 1, 1)
+    rare = Dataset(of_all, np.repeat(np.arange(20), 2))  # a tenth of 2 is none
+
+    for dataset in (rare, Dataset(of_all, None)):
+        training, heldout = splitting.split(dataset, seed=0)
+        assert (len(training.images), len(heldout.images)) == (36, 4)
+
+
 def test_the_split_follows_its_seed_and_is_not_sorted() -> None:
     dataset = Dataset(np.arange(100, dtype=np.uint8).reshape(-1, 1, 1, 1), np.repeat([0, 1], 50))
     first, again, other = (splitting.split(dataset, seed=seed)[0] for seed in (0, 0, 1))
