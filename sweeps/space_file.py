@@ -112,7 +112,7 @@ def _costs(file: SettingsFile, problems: list[str]) -> list[Cost]:
     found = file.values.get("compare")
     if found is None:
         return []
-    if not isinstance(found, list) or len(set(map(str, found))) < len(found) or set(found) - set(COSTS):
+    if not isinstance(found, list) or any(cost not in COSTS or found.count(cost) > 1 for cost in found):
         problems.append(
             file.problem(("compare",), f"must be a list of {', '.join(COSTS)}, each once, got {show(found)}")
         )
