@@ -131,6 +131,21 @@ def _joined(address: str, interrupt: Interrupt) -> Iterator[None]:
             ray.shutdown()
 
 
+def check_folder(here: Path) -> None:
+    """Ray puts the working folder before all else on its workers' path.
+
+    Raises:
+        UserError: modules there would be taken for ours.
+    """
+    for package in ("sweeps", "wgangp"):
+        other = here / package / "__init__.py"
+        if here != ROOT and (other.exists() or (here / f"{package}.py").exists()):
+            raise UserError(
+                f"{here}: holds a Python package {package}, which would be run in place of {ROOT / package};"
+                " start from another folder."
+            )
+
+
 def _hush() -> None:
     """Ray would print a paragraph over the table for each worker that dies; the study says it in a line."""
     module: Any = ray._private.worker

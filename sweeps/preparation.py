@@ -16,7 +16,7 @@ import ray
 
 from sweeps import folder as folders
 from sweeps import store
-from sweeps.cluster import Cluster, cluster, ignored_settings
+from sweeps.cluster import Cluster, check_folder, cluster, ignored_settings
 from sweeps.interrupt import Interrupt
 from sweeps.progress import View
 from sweeps.space import Space
@@ -90,6 +90,7 @@ class Ready:
 def prepared(space: Space, *, out: Path, trainer: str, view: View, frozen: Path | None) -> Iterator[Ready]:
     """The second gate: start Ray, prepare data and features, check what needs them."""
     store.tracking_uri(out)
+    check_folder(Path.cwd())
     with Interrupt() as interrupt, _started(interrupt, view=view) as there:
         preparation = ray.remote(Preparation).options(num_cpus=0, max_concurrency=2).remote(trainer)
         cache = folders.cache(out)

@@ -110,6 +110,20 @@ def test_a_bare_name_is_looked_up_here_first_and_then_among_the_spaces_that_ship
         assert refused(typed("--space", absent)) == [said]
 
 
+@pytest.mark.parametrize("name", ["sweeps/__init__.py", "wgangp.py"])
+def test_a_folder_whose_modules_would_be_taken_for_ours_is_refused(
+    typed: Type, home: Path, name: str
+) -> None:
+    (home / "sweeps").mkdir()  # without code it does no harm
+    (home / name).touch()
+
+    (line,) = refused(typed("--space", "gp.yaml", "--check"))
+    assert line.startswith(
+        f"{home}: holds a Python package {name.partition('/')[0].removesuffix('.py')}, which"
+    )
+    assert line.endswith("; start from another folder.")
+
+
 @pytest.mark.parametrize("check", [["--check", "--offline"], ["--check"], []])
 def test_all_mistakes_of_a_space_and_its_overrides_are_said_and_nothing_is_made(
     typed: Type, home: Path, check: list[str]
