@@ -13,6 +13,7 @@ from sweeps.records import TrialRecord, tenths, trials_of, verdict
 from sweeps.sections import Cost
 from wgangp import settings_file
 from wgangp.config import TrainConfig
+from wgangp.wording import count
 
 Fresh = dict[str, dict[str, float]]
 """By label, what `score_winner` said of the best generator of a trial."""
@@ -39,7 +40,8 @@ def answer(records: list[TrialRecord], fresh: Fresh) -> list[str]:
     if decided:
         first, *others = decided
         lines.append(
-            f"  over {len(first.runs)} other seeds {_mean(first)}, the best of {len(decided)} finalists"
+            f"  over {len(first.runs)} other seeds {_mean(first)}, the best of"
+            f" {count(len(decided), 'finalist')}"
         )
         lines += [f"    next {other.trial.label}: {_mean(other)}" for other in others[:1]]
     if "sure_samples" in scores:
