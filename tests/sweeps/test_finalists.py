@@ -10,6 +10,7 @@ from optuna.trial import FrozenTrial
 from sweeps import lineage
 from sweeps.finalists import finalists, missing_runs, next_run, winner
 from sweeps.records import Ending, TrialRecord, order
+from sweeps.sampling import Proposal
 from sweeps.sections import Finalists
 from sweeps.study import SweepStudy
 
@@ -129,9 +130,9 @@ def test_neither_sampler_nor_pruner_takes_note_of_the_runs(
 
     shown: list[str] = []
 
-    def propose(space: object, number: int, trials: list[FrozenTrial]) -> dict[str, float]:
+    def propose(space: object, number: int, trials: list[FrozenTrial]) -> Proposal:
         shown.extend(trial.user_attrs["label"] for trial in trials)
-        return {"gp_weight": 1.0, "n_critic": 1}
+        return Proposal({"gp_weight": 1.0, "n_critic": 1}, {})
 
     monkeypatch.setattr(lineage, "propose", propose)
     extended = open_study(*overrides, trials=4)

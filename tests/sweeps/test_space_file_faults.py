@@ -90,7 +90,7 @@ def test_a_section_that_is_zero_or_false_is_refused(key: str) -> None:
         ),
         (
             "search: {gp_weight: {type: categorical, choices: [1, [2]]}}",
-            "gp.yaml:1: search.gp_weight.choices[1]: must ",
+            "gp.yaml:1: search.gp_weight.choices: must ",
         ),
         (SEARCH + "study: {storage: x}", "gp.yaml:2: study.storage: must "),
         (SEARCH + "sweep: 7", "gp.yaml:2: sweep: must be `setting: value` lines"),

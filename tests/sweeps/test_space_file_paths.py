@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps import space_file
+from sweeps import space_file, unchanged
 from wgangp import settings_file
 from wgangp.errors import UserError
 
@@ -84,4 +84,4 @@ def test_a_sweep_goes_on_wherever_the_file_was_before(space: Path) -> None:
     frozen = given.values()
     frozen["train"]["inception"] = "/elsewhere/graph.pb"
 
-    space_file.check_unchanged(given, frozen)
+    unchanged.check_unchanged(given, frozen)
