@@ -62,6 +62,25 @@ class SweepFolder:
         return self.path / "report.md"
 
     @property
+    def page(self) -> Path:
+        """The report with its plots and pictures, in one file."""
+        return self.path / "report.html"
+
+    @property
+    def wall(self) -> Path:
+        return self.path / "wall.png"
+
+    @property
+    def table(self) -> Path:
+        """All trials, for MLflow."""
+        return self.path / "trials.json"
+
+    @property
+    def samples(self) -> Path:
+        """Samples of each trial at the rungs."""
+        return self.path / "samples"
+
+    @property
     def best_yaml(self) -> Path:
         return self.path / "best.yaml"
 
@@ -148,7 +167,7 @@ def claim(out: Path, name: str) -> SweepFolder:
             return SweepFolder(path)
 
 
-def find(out: Path, name_or_path: str) -> SweepFolder:
+def find(out: Path, name_or_path: str, *, option: str = "--resume") -> SweepFolder:
     """A sweep by its name under `out`, or by its path.
 
     Raises:
@@ -161,7 +180,7 @@ def find(out: Path, name_or_path: str) -> SweepFolder:
         if path.is_dir():
             where = f"at {path.resolve()}, which has no space.yaml"
     known = ", ".join(folder.name for folder in existing(out)) or "none"
-    raise UserError(f"--resume {name_or_path}: there is no such sweep {where}. Known: {known}.")
+    raise UserError(f"{option} {name_or_path}: there is no such sweep {where}. Known: {known}.")
 
 
 def existing(out: Path) -> list[SweepFolder]:

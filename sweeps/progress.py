@@ -10,14 +10,21 @@ from rich.text import Text
 
 from sweeps.finalists import winner
 from sweeps.records import TrialRecord, tenths, trials_of, verdict
+from sweeps.sparkline import sparkline
 
 ENDED_SHOWN = 8
 """Ended trials in the live table: the best ones; all are in the ranking at the end."""
 
 ROOM = 90
-"""Columns of a terminal in which the verdicts have room beside the settings."""
+"""Columns of a terminal in which curves and what they say have room beside the settings."""
 
-LEFT = ("trial", "state", "outcome", "verdict", "settings")
+WHY = 28
+"""Characters of the reason for which a trial ended, where the curves of others say something."""
+
+BEST = " *"
+"""Marks the best trial so far."""
+
+LEFT = ("trial", "state", "outcome", "curve", "verdict", "settings")
 """Columns of words; numbers stand at the right."""
 
 
@@ -141,18 +148,27 @@ class View:
         best = winner(self._records)
         running = [record for record in self._records if record.label in self._running]
         ended = sorted((r for r in self._records if r.label not in self._running), key=lambda r: r.best_fid)
-        with_verdict = self._console.width >= ROOM
-        rows = [["trial", "state", "kimg", "FID", "best FID", *["verdict"] * with_verdict, "settings"]]
+        room = self._console.width >= ROOM
+        curves = room and self._console.encoding.startswith("utf")
+        rows = [
+            [
+                *("trial", "state", "kimg", "FID", "best FID"),
+                *["curve"] * curves,
+                *["verdict"] * room,
+                "settings",
+            ]
+        ]
         for record in running + ended[:ENDED_SHOWN]:
             state = "running" if record.label in self._running else _outcome(record)
             rows.append(
                 [
-                    record.label + (" *" if best and record.label == best.label else ""),
+                    record.label + (BEST if best and record.label == best.label else ""),
                     state + (" (baseline)" if record.baseline else ""),
                     f"{record.kimg:.0f}/{self._budget:g}",
                     tenths(record.last.get("fid", math.inf)),
                     tenths(record.best_fid),
-                    *[verdict(record).word] * with_verdict,
+                    *[_curve(record, self._records)] * curves,
+                    *[_says(record)] * room,
                     record.settings,
                 ]
             )
@@ -172,8 +188,26 @@ def _laid_out(rows: list[list[str]], *, most: float) -> tuple[Table, int]:
         justify: Literal["left", "right"] = "left" if name in LEFT else "right"
         table.add_column(name, justify=justify, no_wrap=True, width=width, overflow="ellipsis")
     for row in rows[1:]:
-        table.add_row(*row)
+        table.add_row(*row, style="bold" if row[0].endswith(BEST) else None)
     return table, used - 2
+
+
+def _curve(record: TrialRecord, records: list[TrialRecord]) -> str:
+    """FID tick by tick, on one scale for all trials."""
+    fids = [fid for one in records for fid in _fids(one) if math.isfinite(fid)]
+    return sparkline(_fids(record), low=min(fids), high=max(fids)) if fids else ""
+
+
+def _fids(record: TrialRecord) -> list[float]:
+    return [metrics.get("fid", math.nan) for metrics in record.ticks.values()]
+
+
+def _says(record: TrialRecord) -> str:
+    """What the curves say, or why the trial ended before they said anything."""
+    word = verdict(record).word
+    reason = record.ending.reason if record.ending else ""
+    words = reason if word in ("-", "diverged") and reason else word
+    return words if len(words) <= WHY else f"{words[: WHY - 3]}..."
 
 
 def _ended(records: list[TrialRecord]) -> int:

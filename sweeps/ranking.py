@@ -77,32 +77,41 @@ def compare(best: TrialRecord, records: list[TrialRecord]) -> list[Comparison]:
     return comparisons
 
 
-def told_apart(records: list[TrialRecord], finalists: list[Finalist]) -> list[str]:
-    """Which neighbours of the ranking differ by no more than chance, in words for a person.
+def indistinguishable(records: list[TrialRecord], finalists: list[Finalist]) -> list[tuple[str, str]]:
+    """Neighbours of the ranking, as labels, that differ by no more than chance.
 
     Args:
         records: all trials of the sweep.
         finalists: whose spread over seeds, as a share of the mean, is taken for that of every trial.
     """
-    ranked = complete(records)
-    spreads = [(one.spread / one.mean) ** 2 for one in finalists if math.isfinite(one.spread) and one.mean]
-    seeds = math.sqrt(sum(spreads) / len(spreads)) if spreads else 0.0
-    close = []
-    for better, worse in itertools.pairwise(ranked):
+    seeds, close = _spread(finalists), []
+    for better, worse in itertools.pairwise(complete(records)):
         errors = (better.best_fid_error, worse.best_fid_error)
         error = math.hypot(*errors, seeds * better.best_fid, seeds * worse.best_fid)
         if worse.best_fid - better.best_fid < APART * error:
-            close.append(f"{better.label} and {worse.label}")
+            close.append((better.label, worse.label))
+    return close
+
+
+def told_apart(records: list[TrialRecord], finalists: list[Finalist]) -> list[str]:
+    """`indistinguishable` in words for a person."""
     why = (
         f"by less than {APART} standard errors of their difference, the finalists' spread over seeds"
-        f" ({seeds:.0%}) included"
-        if spreads
+        f" ({_spread(finalists):.0%}) included"
+        if _spread(finalists)
         else f"by less than {APART} standard errors of their FIDs alone; other seeds may move them further,"
         " which finalists would show"
     )
-    if close:
-        return [f"Neighbours that cannot be told apart, as they differ {why}: {', '.join(close)}."]
-    return [f"No two neighbours of the ranking differ {why}."] if len(ranked) > 1 else []
+    if close := indistinguishable(records, finalists):
+        pairs = ", ".join(f"{better} and {worse}" for better, worse in close)
+        return [f"Neighbours that cannot be told apart, as they differ {why}: {pairs}."]
+    return [f"No two neighbours of the ranking differ {why}."] if len(complete(records)) > 1 else []
+
+
+def _spread(finalists: list[Finalist]) -> float:
+    """Over seeds, as a share of the mean; 0 if it is not known."""
+    spreads = [(one.spread / one.mean) ** 2 for one in finalists if math.isfinite(one.spread) and one.mean]
+    return math.sqrt(sum(spreads) / len(spreads)) if spreads else 0.0
 
 
 def _in_order(records: list[TrialRecord]) -> list[TrialRecord]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ray.tune import Callback
 
+from sweeps import wall
 from sweeps.finalists import leader
 from sweeps.outbox import Outbox
 from sweeps.records import Ending, TrialRecord, order, trials_of, verdict
@@ -21,6 +22,7 @@ class Recorder(Callback):
         """In words the versions and commit this start's attempts are made under; the tags of every trial."""
         self._study, self._outbox = study, outbox
         self._under, self._tags = under, tags
+        self._hung = wall.ticks(study.space)
         # What has ended with an answer does not change any more, so counting on is enough.
         self._answered = 0
         self._best: TrialRecord | None = None
@@ -64,13 +66,16 @@ class Recorder(Callback):
         self._outbox.append(trial=assignment.label, params=config, tags=tags, status="RUNNING")
 
     def on_trial_result(self, iteration: int, trials: list, trial: Any, result: dict, **info: Any) -> None:
+        label, tick, samples = result["label"], result["tick"], result.pop("samples")
+        if tick in self._hung and not trial.config["assignment"].finalist_of:
+            wall.keep(self._study.folder, label, tick, samples)
         self._outbox.append(
-            trial=result["label"],
-            tick=result["tick"],
+            trial=label,
+            tick=tick,
             time=result["measured_ms"],
             step=result["metrics"]["images_seen"],
             metrics={name: value for name, value in result["metrics"].items() if math.isfinite(value)},
-            samples=result.pop("samples"),
+            samples=samples,
         )
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:

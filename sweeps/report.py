@@ -1,87 +1,39 @@
-"""Ended trials -> the answer in a few lines, `report.md` and `best.yaml`."""
+"""Ended trials -> `report.md`, `report.html` and `best.yaml`; what a sweep found, to be passed on."""
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from sweeps import early, pareto
-from sweeps.finalists import Finalist, finalists, winner
+from sweeps import early, page, pareto, plots, wall
+from sweeps.answer import paragraph
+from sweeps.finalists import Finalist, finalists
 from sweeps.folder import SweepFolder
-from sweeps.ranking import compare, ranking, told_apart
+from sweeps.markdown import items, section, table
+from sweeps.ranking import ranking, told_apart
 from sweeps.records import TrialRecord, tenths, trials_of, verdict
-from sweeps.sections import Cost
-from wgangp import settings_file
+from sweeps.results import ENOUGH, Fresh, Results, frame
+from wgangp import files, settings_file
 from wgangp.config import TrainConfig
-from wgangp.wording import count
-
-Fresh = dict[str, dict[str, float]]
-"""By label, what `score_winner` said of the best generator of a trial."""
 
 
-def answer(records: list[TrialRecord], fresh: Fresh) -> list[str]:
-    """The result in a few lines: the winner, how good, how sure, against what.
-
-    Args:
-        records: all trials of the sweep.
-        fresh: of the winner and the finalists; empty if they were not scored.
-    """
-    best = winner(records)
-    if best is None:
-        return [_without_winner(trials_of(records))]
-    lines = [f"winner {best.label}: {best.settings}", f"  best FID {_with_error(best)}"]
-    scores = fresh.get(best.label, {})
-    if scores:
-        lines[-1] += (
-            f" ({scores['fid_fresh']:.1f} on fresh noise, {scores['fid_at_infinity']:.1f} extrapolated to"
-            " infinitely many samples)"
-        )
-    decided = finalists(records)
-    if decided:
-        first, *others = decided
-        lines.append(
-            f"  over {len(first.runs)} other seeds {_mean(first)}, the best of"
-            f" {count(len(decided), 'finalist')}"
-        )
-        lines += [f"    next {other.trial.label}: {_mean(other)}" for other in others[:1]]
-    if "sure_samples" in scores:
-        lines.append(
-            f"  of 64 samples the classifier is sure of {scores['sure_samples']:.0f},"
-            f" in {scores['classes_seen']:.0f} classes"
-        )
-    if (found := verdict(best)).word != "-":
-        lines.append(f"  {found.word}: {found.evidence}")
-    for comparison in compare(best, records):
-        lines += comparison.lines()
-    return lines
+def write(results: Results) -> None:
+    """Write `report.md`, `report.html`, the sample wall and the table of trials; each whole or not at all."""
+    folder = results.folder
+    if picture := wall.draw(results):
+        files.write(folder.wall, picture)
+    trials = frame(results.records).to_json(orient="split", index=False)
+    files.write(folder.table, trials.encode())
+    text = markdown(results)
+    files.write(folder.report, text.encode())
+    files.write(folder.page, page.html(text, results).encode())
 
 
-def write(
-    folder: SweepFolder,
-    records: list[TrialRecord],
-    *,
-    facts: dict[str, Any],
-    fresh: Fresh,
-    milestones: Sequence[int],
-    costs: Sequence[Cost],
-    tick_kimg: float,
-    ui: str,
-) -> None:
-    """Write `report.md`.
-
-    Args:
-        folder: the sweep's.
-        records: all its trials.
-        facts: of the data and features, as `wgangp.trainer.prepare` gives them.
-        fresh: as for `answer`.
-        milestones: ticks at which trials were compared, or would have been.
-        costs: against which the best FID is to be weighed.
-        tick_kimg: kimg of a tick.
-        ui: the command, or address, that shows the trials.
-    """
-    decided = finalists(records)
-    agreed = [str(one) for one in early.agreements(records, rungs=milestones, tick_kimg=tick_kimg)]
-    weighed = pareto.table(records, costs, tick_kimg=tick_kimg)
+def markdown(results: Results) -> str:
+    """The report, answer first."""
+    records, tick_kimg = results.records, results.space.base.tick_kimg
+    decided, folder = finalists(records), results.folder
+    agreed = early.agreements(records, rungs=results.space.milestones, tick_kimg=tick_kimg)
+    weighed = pareto.table(records, results.space.compare, tick_kimg=tick_kimg)
     reasons = [
         f"{record.label} {record.ending.outcome}: {record.ending.reason}"
         for record in records
@@ -92,26 +44,32 @@ def write(
         for record in trials_of(records)
         if (found := verdict(record)).word != "-"
     ]
+    samples = folder.best / "samples.png"
     lines = [
         f"# {folder.name}",
         "",
-        *(f"    {line}" for line in answer(records, fresh)),
+        paragraph(results),
         "",
-        *_section("Trials", [*_table(ranking(records)), "", *told_apart(records, decided)]),
-        *(_section("Finalists", _table(_finalists(decided, fresh))) if decided else []),
-        *(_section("FID against cost", _table(weighed)) if costs else []),
-        *(_section("What the curves say", _items(verdicts)) if verdicts else []),
-        *(_section("Early against late", _items(agreed)) if agreed else []),
-        *(_section("Failed and diverged", _items(reasons)) if reasons else []),
-        *_section("How it was measured", _items(_measured(facts, records))),
+        *section("Trials", [*table(ranking(records)), "", *told_apart(records, decided)]),
+        *(section("Finalists", table(_finalists(decided, results.fresh))) if decided else []),
+        *section("What mattered", _importances(results)),
+        *(section("FID against cost", table(weighed)) if results.space.compare else []),
+        *(section("What the curves say", items(verdicts)) if verdicts else []),
+        *(section("Early against late", items(list(map(str, agreed)))) if agreed else []),
+        *(section("Failed and diverged", items(reasons)) if reasons else []),
+        *(section("Samples of the winner", [_picture(samples, folder)]) if samples.exists() else []),
+        *(
+            section("The same noise, rung by rung", [_picture(folder.wall, folder)])
+            if folder.wall.exists()
+            else []
+        ),
+        *section("How it was measured", items(_measured(results))),
         "## To see more",
         "",
-        f"    {ui}",
+        f"    {results.ui}",
         "",
     ]
-    aside = folder.report.with_suffix(".new")
-    aside.write_text("\n".join(lines), encoding="utf-8")
-    aside.replace(folder.report)
+    return "\n".join(lines)
 
 
 def write_best(folder: SweepFolder, best: TrialRecord, config: TrainConfig, *, facts: dict[str, Any]) -> None:
@@ -129,61 +87,44 @@ def write_best(folder: SweepFolder, best: TrialRecord, config: TrainConfig, *, f
     settings_file.dump(config.model_dump() | {"from": origin}, folder.best_yaml, comment=comment)
 
 
-def _without_winner(records: list[TrialRecord]) -> str:
-    endings = [(record.label, record.ending) for record in records if record.ending]
-    counts = Counter(ending.outcome for _, ending in endings)
-    if records and counts["diverged"] == len(records):
-        label, ending = endings[0]
-        return (
-            f"All {len(records)} trials diverged ({label}: {ending.reason}), so there is no winner."
-            " Start a new sweep with lower learning rates."
-        )
-    ended = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    return "No trial is complete, so there is no winner" + (f": {ended}." if ended else ".")
-
-
 def _finalists(decided: list[Finalist], fresh: Fresh) -> list[list[str]]:
     """A table, headings first; the setting with the lowest mean is the winner."""
     seeds = len(decided[0].runs)
-    table = [
+    rows = [
         ["setting", "mean FID", "sd", *(f"seed {n}" for n in range(1, seeds + 1)), "own", "own at infinity"]
     ]
     for one in decided:
         limit = fresh.get(one.trial.label, {}).get("fid_at_infinity", math.nan)
         cells = [one.mean, one.spread, *one.fids, one.trial.best_fid, limit]
-        table.append([f"{one.trial.label} ({one.trial.settings})", *map(tenths, cells)])
-    return table
+        rows.append([f"{one.trial.label} ({one.trial.settings})", *map(tenths, cells)])
+    return rows
 
 
-def _measured(facts: dict[str, Any], records: list[TrialRecord]) -> list[str]:
-    total = sum(record.core_seconds for record in records)
+def _importances(results: Results) -> list[str]:
+    found = plots.importances(results)
+    if found is None:
+        return [f"Too few to say: {ENOUGH} trials at equal budget are needed, and 2 searched settings."]
+    shares = [f"{field} {share:.0%}" for field, share in found.shares.items()]
+    return [
+        f"For the FID at {found.kimg:g} kimg, over the {found.trials} trials that were trained so far:"
+        f" {', '.join(shares)} (PED-ANOVA). Of few trials this is a hint."
+    ]
+
+
+def _measured(results: Results) -> list[str]:
+    facts, (kimg, seconds) = results.facts, results.saved
+    whole = results.kimg + kimg
+    saved = f" Pruning saved {kimg:.0f} kimg ({kimg / whole:.0%}), about {seconds:.0f} core-seconds."
     return [
         f"FID in {facts['scored_in']}, against {facts['reference_images']} training images; the score of a"
         " trial is its best so far. +-: standard error over the draw of the generated images.",
         f"Data: {facts['dataset']}, {facts['image_size']}, {facts['train_images']} training and"
         f" {facts['heldout_images']} held-out images (sha256 {str(facts['data_sha256'])[:16]}).",
         f"Each trial: {facts['trained_on']}.",
-        f"Cost: {sum(record.kimg for record in records):.0f} kimg, {total:.0f} core-seconds in all.",
+        f"Cost: {results.kimg:.0f} kimg, {results.core_seconds:.0f} core-seconds in all."
+        + (saved if kimg else ""),
     ]
 
 
-def _section(title: str, lines: list[str]) -> list[str]:
-    return [f"## {title}", "", *lines, ""]
-
-
-def _items(lines: list[str]) -> list[str]:
-    return [f"- {line}" for line in lines]
-
-
-def _table(rows: list[list[str]]) -> list[str]:
-    head, *rest = rows
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest)]
-
-
-def _with_error(record: TrialRecord) -> str:
-    error = record.best_fid_error
-    return f"{record.best_fid:.1f}" + (f" +- {error:.1f}" if math.isfinite(error) else "")
-
-
-def _mean(one: Finalist) -> str:
-    return f"FID {one.mean:.1f} on average (sd {one.spread:.1f})"
+def _picture(path: Path, folder: SweepFolder) -> str:
+    return f"![{path.stem}]({path.relative_to(folder.path)})"

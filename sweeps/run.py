@@ -52,6 +52,8 @@ def _run(options: argparse.Namespace) -> int:
 
         print("\n".join(fields.lines()))
         return 0
+    if options.report:
+        return _report(options)
     if options.offline and not options.check:
         raise UserError("--offline: goes with --check, which starts no trial; add --check or remove it.")
     if options.resume is not None:
@@ -102,6 +104,18 @@ def _resume(options: argparse.Namespace) -> int:
     return sweep.resume_sweep(folder, trials=options.trials).exit_status
 
 
+def _report(options: argparse.Namespace) -> int:
+    from sweeps import folder as folders
+    from sweeps import reporting
+
+    if options.space or options.set or options.trials is not None or options.check:
+        raise UserError("--report: takes names of sweeps, and --out; nothing else.")
+    found = [folders.find(options.out, name, option="--report") for name in dict.fromkeys(options.report)]
+    for path in reporting.write(found, options.out):
+        print(f"Report: {path.resolve()}")
+    return 0
+
+
 def _check(space: "Space", *, out: Path, offline: bool) -> int:
     if offline:
         print(f"{space.source.name}: no mistakes found in the text.")
@@ -138,6 +152,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for everything [runs]"
+    )
+    parser.add_argument(
+        "--report", nargs="+", metavar="SWEEP", help="write the reports again; of several, a comparison too"
     )
     parser.add_argument("--check", action="store_true", help="read, prepare, plan; start no trial")
     parser.add_argument(

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from optuna.trial import FrozenTrial
 from wgangp.errors import UserError
 
 log = logging.getLogger(__name__)
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+# The versions are locked; what a user asked for by name needs no warning that it may change.
+warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
 
 
 def open_storage(journal: Path, *, url: str | None, mend: bool) -> optuna.storages.BaseStorage:

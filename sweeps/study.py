@@ -10,7 +10,6 @@ A tick is recorded by one write, the last of its report; what comes before it ma
 import logging
 import math
 import shutil
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,9 +26,6 @@ from sweeps.storage import open_storage
 from wgangp.config import TrainConfig
 
 log = logging.getLogger(__name__)
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-# The versions are locked; what a user asked for by name needs no warning that it may change.
-warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
 
 
 class SweepStudy:

@@ -2,19 +2,24 @@
 
 import contextlib
 import logging
+import shlex
 import shutil
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from sweeps import charter, history, outlook, provenance, space_file, store, tracking, unchanged
 from sweeps import folder as folders
-from sweeps.closing import SweepResult, close
+from sweeps.closing import close, write_report
 from sweeps.folder import SweepFolder
 from sweeps.interrupt import Interrupted
 from sweeps.outbox import Outbox
 from sweeps.preparation import Ready, plan_lines, prepared
 from sweeps.progress import View
 from sweeps.recording import Recorder
+from sweeps.records import TrialRecord
+from sweeps.results import Results
 from sweeps.space import Space
 from sweeps.study import SweepStudy
 from sweeps.tuning import tune_trials
@@ -26,7 +31,7 @@ log = logging.getLogger(__name__)
 
 def run_sweep(
     space: Space, *, out: Path = Path("runs"), trainer: str = "wgangp.trainer", view: View | None = None
-) -> SweepResult:
+) -> Results:
     """Run a new sweep.
 
     Args:
@@ -57,7 +62,7 @@ def resume_sweep(
     trials: int | None = None,
     trainer: str = "wgangp.trainer",
     view: View | None = None,
-) -> SweepResult:
+) -> Results:
     """Go on with a sweep: interrupted and failed trials, then missing ones.
 
     Args:
@@ -116,7 +121,7 @@ def plan_resume(
                 view.print(line)
 
 
-def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials: int | None) -> SweepResult:
+def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials: int | None) -> Results:
     """Everything under the sweep's lock, from the study to the report."""
     uri = store.store_of(folder)
     with _log_to(folder.log, view):
@@ -139,15 +144,28 @@ def _run(folder: SweepFolder, space: Space, ready: Ready, *, view: View, trials:
         tracker.start()
         for line in plan_lines(space, ready, trials=study.trials_wanted):
             view.print(line)
-        view.print(f"  {folder.path}")
-        interruption = ""
+        view.print(f"  {folder.path}: report.html follows the trials, warnings of libraries go to log.txt")
+        interruption, ui = "", shlex.join(store.ui_command(sys.executable, uri))
+
+        def as_it_stands(records: list[TrialRecord]) -> Results:
+            return Results(folder, space, records, ready.facts, fresh={}, ui=ui)
+
         try:
-            tune_trials(folder, space, ready, study=study, recorder=recorder, tracker=tracker, view=view)
+            tune_trials(
+                folder,
+                space,
+                ready,
+                study=study,
+                recorder=recorder,
+                tracker=tracker,
+                view=view,
+                write_report=lambda: write_report(as_it_stands(study.records())),
+            )
         except Interrupted as interrupted:
             interruption = str(interrupted)
         study.drop_unrecorded_checkpoints()
-        result = SweepResult(folder, study.final_records(), interruption)
-        return close(result, study, ready, recorder=recorder, tracker=tracker, view=view, uri=uri)
+        results = replace(as_it_stands(study.final_records()), interruption=interruption)
+        return close(results, study, ready, recorder=recorder, tracker=tracker, view=view)
 
 
 def _look(folder: SweepFolder, trials: int | None) -> tuple[Space, history.History]:

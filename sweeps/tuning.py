@@ -1,6 +1,7 @@
 """Ray Tune, set up so that the study is the record: one Tuner for one start of a sweep."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,23 @@ def tune_trials(
     recorder: Recorder,
     tracker: Tracker,
     view: View,
+    write_report: Callable[[], None],
 ) -> None:
+    """Run trials until none is left to run.
+
+    Args:
+        folder: the sweep's.
+        space: what is searched.
+        ready: what trials share.
+        study: hands out trials and judges them.
+        recorder: is told what happens.
+        tracker: asked now and then what a person should know.
+        view: shows it.
+        write_report: writes the report of the sweep as it stands.
+
+    Raises:
+        Interrupted: a signal came, or the disk is full.
+    """
     resources = space.resources
     shared = {
         "prepared": ready.prepared,
@@ -68,7 +85,7 @@ def tune_trials(
         run_config=tune.RunConfig(
             name=folder.next_invocation(),
             storage_path=str(folder.trials),
-            callbacks=[recorder, _Watch(study, view, tracker, ready.interrupt)],
+            callbacks=[recorder, _Watch(study, view, tracker, ready.interrupt, write_report)],
             checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=1),  # the study says which stay
             verbose=0,
         ),
@@ -87,9 +104,18 @@ def _attempt_name(assignment: Assignment) -> str:
 class _Watch(tune.Callback):
     """Checkpoints into the study, what happened into the view, signals into an orderly stop."""
 
-    def __init__(self, study: SweepStudy, view: View, tracker: Tracker, interrupt: Interrupt) -> None:
+    def __init__(
+        self,
+        study: SweepStudy,
+        view: View,
+        tracker: Tracker,
+        interrupt: Interrupt,
+        write_report: Callable[[], None],
+    ) -> None:
         self._study, self._view, self._tracker, self._interrupt = study, view, tracker, interrupt
-        self._next_draw = 0.0
+        self._draw = _Seldom(lambda: view.update(study.records(), study.live))
+        self._report = _Seldom(write_report)
+        self._news = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -107,6 +133,7 @@ class _Watch(tune.Callback):
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._draw()
         self._view.ended(self._study.record(trial.config["assignment"].label))
+        self._news = True
 
     on_trial_error = on_trial_complete
 
@@ -117,13 +144,24 @@ class _Watch(tune.Callback):
             self._view.say("stopping")
             raise
         self._tracker.tell(self._view.print)
-        if time.monotonic() > self._next_draw + 1:
-            self._draw()
+        self._draw(pause=1)
+        if self._news:
+            with disk.interrupting():
+                self._news = not self._report()
 
-    def _draw(self) -> None:
-        """Look at all trials and show them, for at most a twentieth of the time: there may be thousands."""
+
+class _Seldom:
+    """Does something for at most a twentieth of the time: there may be thousands of trials to look at."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do, self._next = do, 0.0
+
+    def __call__(self, *, pause: float = 0) -> bool:
+        """Do it, unless it was done too lately, or less than `pause` seconds ago; whether it was done."""
         begin = time.monotonic()
-        if begin > self._next_draw:
-            self._view.update(self._study.records(), self._study.live)
-            end = time.monotonic()
-            self._next_draw = end + 20 * (end - begin)
+        if begin < self._next + pause:
+            return False
+        self._do()
+        end = time.monotonic()
+        self._next = end + 20 * (end - begin)
+        return True

@@ -51,12 +51,22 @@ ORDER = {
         "store",
         "sending",
         "tracking",
+        "results",
+        "wall",
         "recording",
+        "sparkline",
         "progress",
         "ranking",
         "pareto",
         "early",
+        "advice",
+        "answer",
+        "plots",
+        "page",
+        "markdown",
         "report",
+        "several",
+        "reporting",
         "cluster",
         "provenance",
         "preparation",
@@ -119,7 +129,17 @@ ORDER = {
 OWNERS = {
     "optuna": {
         f"sweeps/{name}.py"
-        for name in ("storage", "attributes", "pruning", "sampling", "charter", "lineage", "study", "history")
+        for name in (
+            "storage",
+            "attributes",
+            "pruning",
+            "sampling",
+            "charter",
+            "lineage",
+            "study",
+            "history",
+            "plots",
+        )
     },
     "mlflow": {"sweeps/sending.py"},
     "rich": {"sweeps/progress.py"},

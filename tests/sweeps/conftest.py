@@ -14,6 +14,7 @@ from sweeps import space_file, store, tracking
 from sweeps.folder import SweepFolder
 from sweeps.outbox import Outbox
 from sweeps.records import Ending, Metrics, TrialRecord
+from sweeps.results import Results
 from sweeps.space import Space
 from sweeps.study import SweepStudy
 from wgangp import settings_file
@@ -28,6 +29,20 @@ sampler: {n_startup_trials: 3}
 sweep: {trials: 6, retries: 1, seed: 0}
 """
 BUDGET = 9
+
+FACTS: dict[str, Any] = {
+    "features": "digits-lenet",
+    "features_sha256": "ab" * 32,
+    "features_accuracy": 0.9731,
+    "scored_in": "digits-lenet features (accuracy on held-out images 0.973)",
+    "trained_on": "mirrored, 2 CPUs, 0 GPUs, 2 replica(s)",
+    "data_sha256": "cd" * 32,
+    "dataset": "digits",
+    "image_size": "8x8x1",
+    "train_images": 1617,
+    "reference_images": 1617,
+    "heldout_images": 180,
+}
 
 MakeSpace = Callable[..., Space]
 OpenStudy = Callable[..., SweepStudy]
@@ -162,6 +177,18 @@ def records(make_record: Callable[..., TrialRecord]) -> list[TrialRecord]:
         make_record("t006", "failed", [], ending=Ending("failed", "killed")),
         make_record("t007", "", [500]),
     ]
+
+
+@pytest.fixture
+def make_results(folder: SweepFolder, make_space: MakeSpace) -> Callable[..., Results]:
+    """Makes the results of a sweep in `folder` of the space of nine ticks with these overrides."""
+
+    def make_results(records: list[TrialRecord], *overrides: str, **changes: Any) -> Results:
+        space = make_space(*overrides)
+        whole = {"facts": FACTS, "fresh": {}, "ui": "mlflow ui", "folder": folder} | changes
+        return Results(space=space, records=records, **whole)
+
+    return make_results
 
 
 @pytest.fixture(scope="session")

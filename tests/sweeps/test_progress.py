@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from sweeps.progress import ENDED_SHOWN, View
-from sweeps.records import TrialRecord
+from sweeps.records import Ending, TrialRecord
 
 MakeRecord = Callable[..., TrialRecord]
 LONG = "python -m mlflow ui --backend-store-uri sqlite:////" + "very/long/path/" * 20 + "[bold]mlflow.db"
@@ -91,13 +91,35 @@ def test_a_terminal_shows_a_live_table_of_what_runs_and_the_best_that_ended(make
     table = screen.console.export_text()
     title, head, first, *others = [line.rstrip() for line in table.strip().splitlines()]
     assert title.startswith("gp-0001  12 of 20 ended")
-    assert head.split() == ["trial", "state", "kimg", "FID", "best", "FID", "verdict", "settings"]
-    assert " ".join(first.split()) == "t013 running 3/9 60.0 50.0 - gp_weight 0.761, n_critic 3"
+    assert head.split() == ["trial", "state", "kimg", "FID", "best", "FID", "curve", "verdict", "settings"]
+    assert " ".join(first.split()) == "t013 running 3/9 60.0 50.0 ▁▂▁ - gp_weight 0.761, n_critic 3"
     assert len(others) == ENDED_SHOWN
     assert [line.split()[0] for line in others] == [f"t{n:03d}" for n in range(12, 12 - ENDED_SHOWN, -1)]
     assert [" * " in line for line in (first, *others)] == [False, True, *[False] * (ENDED_SHOWN - 1)]
     assert "complete (baseline)" in others[0] and "(baseline)" not in others[1]
     view.close()
+
+
+def test_a_trial_that_ended_before_its_curves_said_anything_says_why(make_record: MakeRecord) -> None:
+    screen = Screen(terminal=True, width=120)
+    pruned = make_record("t001", "pruned", [99], ending=Ending("pruned", "not among the best 1/3 at 9 kimg"))
+    complete = make_record("t002", "complete", [90, 80, 70, 70, 70, 70])
+    screen.begin().update([pruned, complete], [])
+
+    text = screen.console.export_text()
+    assert "not among the best 1/3 at..." in text and "plateaued" in text
+    screen.view.close()
+
+
+def test_where_letters_are_few_there_is_no_curve(make_record: MakeRecord) -> None:
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    screen = Screen(terminal=True)
+    screen.view = View(Console(file=file, force_terminal=True, width=100))
+    screen.begin().update([make_record("t001", "complete", [90, 80, 70, 70])], [])
+    screen.view.close()
+
+    file.seek(0)
+    assert "verdict" in file.read()
 
 
 def test_a_trial_that_waits_to_be_tried_again_says_so(make_record: MakeRecord) -> None:

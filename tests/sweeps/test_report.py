@@ -3,44 +3,20 @@ from typing import Any
 
 import pytest
 
-from sweeps import report
+from sweeps import report, wall
+from sweeps.answer import paragraph
 from sweeps.folder import SweepFolder
+from sweeps.ranking import ranking, told_apart
 from sweeps.records import TrialRecord, short
+from sweeps.results import Results
 from wgangp import settings_file, train
 from wgangp.config import TrainConfig
 
+from .conftest import FACTS
+from .recorded import picture
+
 MakeRecord = Callable[..., TrialRecord]
-
-FACTS = {
-    "features": "digits-lenet",
-    "features_sha256": "ab" * 32,
-    "features_accuracy": 0.9731,
-    "scored_in": "digits-lenet features (accuracy on held-out images 0.973)",
-    "trained_on": "mirrored, 2 CPUs, 0 GPUs, 2 replica(s)",
-    "data_sha256": "cd" * 32,
-    "dataset": "digits",
-    "image_size": "8x8",
-    "train_images": 1617,
-    "reference_images": 1617,
-    "heldout_images": 180,
-}
-
-
-def test_the_answer_says_the_winner_its_number_on_fresh_noise_and_its_samples(
-    records: list[TrialRecord],
-) -> None:
-    scores = {"fid_fresh": 26.04, "fid_at_infinity": 23.96, "sure_samples": 51.0, "classes_seen": 9.0}
-
-    assert report.answer(records, {"t003": scores})[:4] == [
-        "winner t003: gp_weight 0.5, n_critic 1",
-        "  best FID 25.0 (26.0 on fresh noise, 24.0 extrapolated to infinitely many samples)",
-        "  of 64 samples the classifier is sure of 51, in 9 classes",
-        "  improving: the best FID fell by 50% in the last 2 of 4 ticks: the budget was too small",
-    ]
-    assert report.answer(records, {})[:2] == ["winner t003: gp_weight 0.5, n_critic 1", "  best FID 25.0"]
-    assert report.answer(records[3:], {}) == [
-        "No trial is complete, so there is no winner: 1 pruned, 1 diverged, 1 failed."
-    ]
+MakeResults = Callable[..., Results]
 
 
 def test_best_yaml_is_read_by_the_command_that_trains_one_run(
@@ -71,24 +47,26 @@ def test_best_yaml_is_read_by_the_command_that_trains_one_run(
 
 
 def test_the_report_holds_answer_table_reasons_and_how_it_was_measured(
-    folder: SweepFolder, records: list[TrialRecord]
+    make_results: MakeResults, records: list[TrialRecord]
 ) -> None:
-    report.write(
-        folder, records, facts=FACTS, fresh={}, milestones=[1, 3], costs=[], tick_kimg=1, ui="mlflow ui"
-    )
+    results = make_results(records)
 
-    assert folder.report.read_text().splitlines() == [
+    assert report.markdown(results).splitlines() == [
         "# gp-0001",
         "",
-        *(f"    {line}" for line in report.answer(records, {})),
+        paragraph(results),
         "",
         "## Trials",
         "",
         "|  | trial | best FID | +- | kimg | core-s | outcome | verdict | gp_weight | n_critic |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        *(f"| {' | '.join(row)} |" for row in report.ranking(records)[1:]),
+        *(f"| {' | '.join(row)} |" for row in ranking(records)[1:]),
         "",
-        *report.told_apart(records, []),
+        *told_apart(records, []),
+        "",
+        "## What mattered",
+        "",
+        "Too few to say: 8 trials at equal budget are needed, and 2 searched settings.",
         "",
         "## What the curves say",
         "",
@@ -111,32 +89,21 @@ def test_the_report_holds_answer_table_reasons_and_how_it_was_measured(
         "",
         "- FID in digits-lenet features (accuracy on held-out images 0.973), against 1617 training images;"
         " the score of a trial is its best so far. +-: standard error over the draw of the generated images.",
-        "- Data: digits, 8x8, 1617 training and 180 held-out images (sha256 cdcdcdcdcdcdcdcd).",
+        "- Data: digits, 8x8x1, 1617 training and 180 held-out images (sha256 cdcdcdcdcdcdcdcd).",
         "- Each trial: mirrored, 2 CPUs, 0 GPUs, 2 replica(s).",
-        "- Cost: 15 kimg, 310 core-seconds in all.",
+        "- Cost: 15 kimg, 310 core-seconds in all. Pruning saved 8 kimg (35%), about 80 core-seconds.",
         "",
         "## To see more",
         "",
         "    mlflow ui",
     ]
-    assert [path.name for path in folder.path.iterdir()] == ["report.md"]
 
 
 def test_a_cost_to_compare_with_is_a_table_of_its_own(
-    folder: SweepFolder, records: list[TrialRecord]
+    make_results: MakeResults, records: list[TrialRecord]
 ) -> None:
-    report.write(
-        folder,
-        records,
-        facts=FACTS,
-        fresh={},
-        milestones=[],
-        costs=["core_seconds"],
-        tick_kimg=1,
-        ui="mlflow ui",
-    )
+    lines = report.markdown(make_results(records, "compare=[core_seconds]")).splitlines()
 
-    lines = folder.report.read_text().splitlines()
     start = lines.index("## FID against cost")
     assert lines[start + 2 : start + 6] == [
         "| for | best FID | trial | kimg | settings |",
@@ -144,6 +111,38 @@ def test_a_cost_to_compare_with_is_a_table_of_its_own(
         "| 10 core-seconds | 10.0 | t004 | 1 | gp_weight 0.761, n_critic 3 |",
         "",
     ]
+
+
+def test_importances_are_over_trials_of_equal_budget_and_say_which(
+    make_record: MakeRecord, make_results: MakeResults
+) -> None:
+    # What matters is gp_weight alone, in trials of which most were pruned at the first rung.
+    records = [
+        make_record(
+            f"t{n:03d}",
+            "pruned",
+            [10.0 * (n % 9 + 1)],
+            params={"gp_weight": 0.1 * 2 ** (n % 9), "n_critic": n},
+        )
+        for n in range(1, 9)
+    ]
+    records.append(make_record("t009", "complete", [5.0] * 9))
+
+    line = report.markdown(make_results(records)).split("## What mattered\n\n")[1].splitlines()[0]
+    assert line.startswith("For the FID at 1 kimg, over the 9 trials that were trained so far: gp_weight ")
+
+
+def test_a_report_is_two_pages_a_table_and_the_wall_with_nothing_half_written(
+    make_results: MakeResults, records: list[TrialRecord], folder: SweepFolder
+) -> None:
+    wall.keep(folder, "t003", 1, picture(100))
+    report.write(make_results(records))
+
+    assert sorted(path.name for path in folder.path.iterdir()) == [
+        *("report.html", "report.md", "samples", "trials.json", "wall.png")
+    ]
+    assert "![wall](wall.png)" in folder.report.read_text()
+    assert "<h1>gp-0001</h1>" in folder.page.read_text()
 
 
 @pytest.mark.parametrize(
