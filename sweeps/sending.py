@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sweeps import store
+from sweeps import registering, store
 from sweeps.folder import SweepFolder
 
 
@@ -135,6 +135,8 @@ class Sender:
             steps["picture"] = partial(self._log_picture, run, line)
         for name in line.get("files", []):
             steps[f"file {name}"] = partial(self._log_file, run, name)
+        if "model" in line:
+            steps["model"] = partial(self._register, run, line["model"])
         return steps
 
     def _log_picture(self, run: str, line: dict[str, Any]) -> None:
@@ -179,6 +181,21 @@ class Sender:
             self._client.log_artifact(run, str(path))
         else:
             self._refused.append(f"file {name}: is gone")
+
+    def _register(self, run: str, model: dict[str, Any]) -> None:
+        folder = self._folder.path / model["folder"]
+        if not folder.exists():
+            self._refused.append(f"model {model['folder']}: is gone")
+            return
+        registering.register(
+            self._client,
+            experiment_id=self._experiment_id,
+            run_id=run,
+            name=model["name"],
+            folder=folder,
+            sweep=self._sweep_id.rpartition("-")[0],
+            tags=model["tags"] | {"sweep_id": self._sweep_id},
+        )
 
     @contextlib.contextmanager
     def _noting(self, what: str) -> Iterator[None]:

@@ -16,6 +16,13 @@ from sweeps.folder import SweepFolder
 from wgangp.errors import UserError
 
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+ADDRESSES = (
+    ("runs", "artifact_uri"),
+    ("logged_models", "artifact_location"),
+    ("model_versions", "source"),
+    ("model_versions", "storage_location"),
+)
+"""Where MLflow keeps absolute addresses that begin with an experiment's."""
 HIDDEN = "***"
 """Stands in an address for what is not kept."""
 
@@ -150,7 +157,8 @@ def mend_addresses(database: Path) -> None:
 
     MLflow keeps their absolute addresses: an experiment's in `experiments.artifact_location`, and in
     `runs.artifact_uri` the same with the run's part behind it (MLflow 3.17). What does not end in
-    `/mlartifacts/<experiment>` was not placed by us and stays.
+    `/mlartifacts/<experiment>` was not placed by us and stays. Models have theirs in `logged_models` and
+    `model_versions`.
     """
     with contextlib.closing(sqlite3.connect(database, timeout=5)) as connection, connection:
         experiments = "SELECT experiment_id, name, artifact_location FROM experiments"
@@ -162,11 +170,10 @@ def mend_addresses(database: Path) -> None:
             connection.execute(
                 "UPDATE experiments SET artifact_location = ? WHERE experiment_id = ?", (new, number)
             )
-            connection.execute(
-                "UPDATE runs SET artifact_uri = ? || substr(artifact_uri, ?)"
-                " WHERE experiment_id = ? AND substr(artifact_uri, 1, ?) = ?",
-                (new, len(old) + 1, number, len(old) + 1, f"{old}/"),
-            )
+            for table, column in ADDRESSES:
+                mended = f"UPDATE {table} SET {column} = ? || substr({column}, ?)"
+                where = f"WHERE substr({column}, 1, ?) = ?"
+                connection.execute(f"{mended} {where}", (new, len(old) + 1, len(old) + 1, f"{old}/"))
 
 
 def _look(uri: str, *, sweep_id: str) -> Literal["known", "unknown", "gone", "cannot tell"]:
