@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from sweeps import early, page, pareto, plots, wall
+from sweeps import choices, early, page, pareto, plots, wall
 from sweeps.answer import paragraph
 from sweeps.finalists import Finalist, finalists
 from sweeps.folder import SweepFolder
@@ -44,6 +44,7 @@ def markdown(results: Results) -> str:
         for record in trials_of(records)
         if (found := verdict(record)).word != "-"
     ]
+    chosen = choices.table(results)
     samples = folder.best / "samples.png"
     lines = [
         f"# {folder.name}",
@@ -53,6 +54,7 @@ def markdown(results: Results) -> str:
         *section("Trials", [*table(ranking(records)), "", *told_apart(records, decided)]),
         *(section("Finalists", table(_finalists(decided, results.fresh))) if decided else []),
         *section("What mattered", _importances(results)),
+        *(section("What each choice came to", table(chosen)) if len(chosen) > 1 else []),
         *(section("FID against cost", table(weighed)) if results.space.compare else []),
         *(section("What the curves say", items(verdicts)) if verdicts else []),
         *(section("Early against late", items(list(map(str, agreed)))) if agreed else []),

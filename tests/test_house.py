@@ -60,6 +60,7 @@ ORDER = {
         "ranking",
         "pareto",
         "early",
+        "choices",
         "advice",
         "answer",
         "plots",
