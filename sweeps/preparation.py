@@ -15,7 +15,7 @@ from typing import Any
 import ray
 
 from sweeps import folder as folders
-from sweeps import store
+from sweeps import model, store
 from sweeps.cluster import Cluster, check_folder, cluster, ignored_settings
 from sweeps.interrupt import Interrupt
 from sweeps.progress import View
@@ -23,6 +23,9 @@ from sweeps.space import Space
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 from wgangp.wording import count
+
+GENERATOR = "generator.keras"
+"""What `export_winner` of a trainer writes."""
 
 
 class Preparation:
@@ -62,6 +65,15 @@ class Preparation:
         """Score the best generator of a checkpoint on fresh noise; its samples go to `folder`."""
         trainer = importlib.import_module(self._trainer_name)
         return trainer.score_winner(self._prepared, config, Path(checkpoint), folder=Path(folder))
+
+    def export_winner(self, config: TrainConfig, checkpoint: str, folder: str) -> str:
+        """Write the best generator of a checkpoint to `folder`; why not, if it cannot be."""
+        trainer = importlib.import_module(self._trainer_name)
+        return trainer.export_winner(self._prepared, config, Path(checkpoint), folder=Path(folder))
+
+    def package_winner(self, folder: str, *, seed: int) -> None:
+        """Make MLflow's model of the generator in `folder`, in `folder`/model."""
+        model.package(Path(folder) / GENERATOR, Path(folder) / "model", seed=seed)
 
     def _say(self, line: str) -> None:
         self._doing = line

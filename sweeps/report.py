@@ -82,6 +82,7 @@ def write_best(folder: SweepFolder, best: TrialRecord, config: TrainConfig, *, f
         "best_fid": round(best.best_fid, 3),
         "features": facts["features"],
         "features_sha256": facts["features_sha256"],
+        "checkpoint": str(best.checkpoints[0].relative_to(folder.path)),
     }
     comment = (
         f"The winner of {folder.name}. Train it again, from the repository: python -m wgangp.train best.yaml"

@@ -228,3 +228,8 @@ def score_winner(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "samples.png").write_bytes(PNG)
     return {"fid_fresh": 1.0, "fid_at_infinity": 0.5, "sure_samples": 64, "classes_seen": 10}
+
+
+def export_winner(prepared: Prepared, config: TrainConfig, checkpoint: Path, *, folder: Path) -> str:
+    """It has no generator."""
+    return "there is no generator"

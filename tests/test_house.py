@@ -82,6 +82,7 @@ ORDER = {
         "errors",
         "wording",
         "files",
+        "quiet",
         "user_code",
         "settings_file",
         "rules",
@@ -121,10 +122,12 @@ ORDER = {
         "evaluation",
         "convergence",
         "pictures",
+        "export",
         "winner",
         "trainer",
         "run_folder",
         "train",
+        "sample",
     ],
 }
 
@@ -169,7 +172,18 @@ WORKER_ONLY = {
     f"wgangp.{name}"
     for name in (
         *("layers", "dcgan", "resnet", "networks", "losses", "network_check", "optimizers", "update", "gan"),
-        *("features", "random_features", "inception", "feature_network", "evaluation", "trainer", "train"),
+        *(
+            "features",
+            "random_features",
+            "inception",
+            "feature_network",
+            "evaluation",
+            "export",
+            "winner",
+            "trainer",
+            "train",
+            "sample",
+        ),
     )
 }
 WORKERS = ("sweeps/model.py", "sweeps/trial.py")

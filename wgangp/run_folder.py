@@ -22,6 +22,14 @@ class Run:
     folder: Path
     features: Path | None
     """Frozen features to score with; None: those of the data set."""
+    before: Path | None = None
+    """The checkpoint of another run from which this one goes on; None: it begins anew."""
+
+    def begin(self) -> None:
+        """Make the folder, with a copy of the checkpoint to go on from: it may go with the other run."""
+        self.folder.mkdir(parents=True)
+        if self.before:
+            shutil.copytree(self.before, self.folder / "checkpoints" / "tick-000000")
 
     def checkpoints(self) -> list[Path]:
         """Newest first."""

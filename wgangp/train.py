@@ -20,12 +20,14 @@ from pydantic import ValidationError
 from wgangp import outside, settings_file
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
+from wgangp.quiet import import_tensorflow
 from wgangp.run_folder import Run
 from wgangp.settings_file import SettingsFile, explain
 from wgangp.strategies import PLACEMENTS, missing
 
 if TYPE_CHECKING:
     from wgangp.prepared import Prepared
+    from wgangp.trainer import Trainer
 
 STRATEGIES = ("auto", "one_device", "mirrored", "tpu")
 """Those of one process; gangs are started by sweeps."""
@@ -66,7 +68,7 @@ def _train(run: Run, options: argparse.Namespace) -> int:
         _check_replicas(options)
     _ignore_tf_config()
     print("importing TensorFlow ...", flush=True)
-    _import_tensorflow()
+    import_tensorflow()
     from wgangp import trainer as training
 
     cache = Path(os.environ.get("WGANGP_CACHE") or options.out / "cache").resolve()
@@ -75,8 +77,10 @@ def _train(run: Run, options: argparse.Namespace) -> int:
         prepared, strategy=options.strategy, placement=options.placement, **_devices(options)
     )
     trainer.start(run.config)
+    if run.before:
+        _go_on(trainer, run)
     if not run.folder.exists():
-        run.folder.mkdir(parents=True)
+        run.begin()
         settings_file.dump(run.config.model_dump(), run.folder / "settings.yaml", comment="One training run.")
         training.freeze(prepared, run.folder / "features")
     for checkpoint in run.checkpoints():
@@ -95,10 +99,29 @@ def _train(run: Run, options: argparse.Namespace) -> int:
         outcome = progress.outcome
         if outcome == "diverged":
             print(f"diverged: {progress.reason}", file=sys.stderr)
+        if outcome and (why := trainer.export(run.folder)):
+            print(f"warning: the generator cannot be kept as a Keras model: {why}", file=sys.stderr)
     if outcome == "complete" and (found := run.verdict()).word != "-":
         print(f"{found.word}: {found.evidence}")
     print(f"{outcome}; samples: {run.folder / 'samples.png'}")
     return 0 if outcome == "complete" else 1
+
+
+def _go_on(trainer: "Trainer", run: Run) -> None:
+    """Load the checkpoint of another run, before anything is made: a mistake leaves nothing behind."""
+    from wgangp.trainer import CheckpointError
+
+    assert run.before is not None
+    try:
+        trainer.load(run.before)
+    except CheckpointError as error:
+        raise UserError(f"--continue: {error}.") from error
+    if trainer.tick >= run.config.ticks:
+        had = trainer.tick * run.config.tick_kimg
+        raise UserError(
+            f"--continue: budget_kimg must be above the {had:g} kimg that the winner has had, got"
+            f" {run.config.budget_kimg:g}; add --set budget_kimg={3 * had:g}."
+        )
 
 
 def _check_replicas(options: argparse.Namespace) -> None:
@@ -119,7 +142,7 @@ def _prepare(run: Run, cache: Path) -> "Prepared":
     if run.features:
         return prepare(run.config, cache=cache, frozen=run.features, say=_say)
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_import_tensorflow) as apart:
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=import_tensorflow) as apart:
         return apart.submit(prepare, run.config, cache=cache, say=_say).result()
 
 
@@ -137,11 +160,29 @@ def _new(options: argparse.Namespace) -> Run:
     config = _config(file, features)
     out = options.out.resolve()
     taken = [int(path.name[6:]) for path in out.glob("train-*") if path.name[6:].isdigit()]
-    return Run(config, out / f"train-{max(taken, default=0) + 1:04d}", features)
+    before = _checkpoint_before(file, config, features) if options.go_on else None
+    return Run(config, out / f"train-{max(taken, default=0) + 1:04d}", features, before)
+
+
+def _checkpoint_before(file: SettingsFile, config: TrainConfig, features: Path | None) -> Path:
+    """The winner's last checkpoint, from which the run is to go on."""
+    origin = file.values.get("from")
+    name = origin.get("checkpoint") if isinstance(origin, dict) else None
+    if not name or features is None:
+        raise UserError(f"--continue: goes with a sweep's best.yaml, in its place; {file.name} is none.")
+    path = features.parent / str(name)
+    if not (path / "manifest.json").exists():
+        raise UserError(f"--continue: the winner's checkpoint is gone: {path}. Train it anew without.")
+    if config.lr_schedule != "constant":
+        raise UserError(
+            f"--continue: goes with lr_schedule: constant, got {config.lr_schedule}: its rates have come to 0"
+            " by the end of the budget. Train it anew with a longer one."
+        )
+    return path
 
 
 def _resumed(options: argparse.Namespace) -> Run:
-    if options.settings or options.set:
+    if options.settings or options.set or options.go_on:
         raise UserError("--resume: takes no settings; a run goes on with those it was started with.")
     folder = options.resume.resolve()
     features = folder / "features"
@@ -167,21 +208,6 @@ def _ignore_tf_config() -> None:
     if os.environ.get("TF_CONFIG", "").strip() not in ("", "{}"):
         print("TF_CONFIG is ignored: a run trains on this machine alone.", flush=True)
     os.environ["TF_CONFIG"] = "{}"
-
-
-def _import_tensorflow() -> None:
-    """TensorFlow greets on standard error from C++, whatever its log level; nobody can use that."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    kept = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        import tensorflow
-
-        tensorflow.get_logger().setLevel("ERROR")  # its warnings are for who writes such programs
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 def _devices(options: argparse.Namespace) -> dict[str, Any]:
@@ -224,6 +250,12 @@ def _parser() -> argparse.ArgumentParser:
         "settings", nargs="?", type=Path, help="YAML of settings, such as a sweep's best.yaml"
     )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a setting")
+    parser.add_argument(
+        "--continue",
+        dest="go_on",
+        action="store_true",
+        help="with a sweep's best.yaml and a longer budget: from the winner's weights, not anew",
+    )
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with a run, e.g. runs/train-0001")
     parser.add_argument(
         "--out", type=Path, default=Path("runs"), metavar="DIR", help="folder for runs [runs]"

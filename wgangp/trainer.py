@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from wgangp import checkpoints, convergence, gan, networks, pictures, strategies
+from wgangp import checkpoints, convergence, export, gan, networks, pictures, strategies
 from wgangp.checkpoints import BEST_GENERATOR, CheckpointError
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
@@ -29,9 +29,18 @@ from wgangp.prepared import Prepared, freeze, prepare
 from wgangp.progress import Progress
 from wgangp.randomness import Purpose
 from wgangp.rules import misfits
-from wgangp.winner import score_winner
+from wgangp.winner import export_winner, generator_of, score_winner
 
-__all__ = ["CheckpointError", "Prepared", "Progress", "Trainer", "freeze", "prepare", "score_winner"]
+__all__ = [
+    "CheckpointError",
+    "Prepared",
+    "Progress",
+    "Trainer",
+    "export_winner",
+    "freeze",
+    "prepare",
+    "score_winner",
+]
 
 GRID_IMAGES = 64
 
@@ -181,6 +190,13 @@ class Trainer:
         self._dead_ticks = state["dead_ticks"]
         self._best_generator = {name.removeprefix(BEST_GENERATOR): array for name, array in best.items()}
         self._best_fid = state["best_fid"] if best else math.inf
+
+    def export(self, folder: Path) -> str:
+        """Write the best generator so far to `folder` as generator.keras; why not, if it cannot be."""
+        if not self._best_generator:
+            return "no tick has been scored"
+        generator = generator_of(self._prepared, self._config, self._best_generator)
+        return export.save(generator, folder / export.FILE)
 
     def forget(self) -> None:
         """Drop the compiled shapes that are not in use."""

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from wgangp import arrays, checkpoints, files, frechet, networks, pictures
+from wgangp import checkpoints, export, files, frechet, networks, pictures
 from wgangp.config import TrainConfig
 from wgangp.evaluation import Evaluation
 from wgangp.layers import value_dtype
@@ -23,7 +24,7 @@ _COMPARED = 5000
 def score_winner(
     prepared: Prepared, config: TrainConfig, checkpoint: Path, *, folder: Path
 ) -> dict[str, float]:
-    """Score images of fresh noise; write samples.png and generator.npz to `folder`.
+    """Score images of fresh noise; write samples.png to `folder`.
 
     Returns:
         fid_fresh and its fid_standard_error, of `config.fid_samples` images as in training; of four times as
@@ -34,24 +35,7 @@ def score_winner(
     Raises:
         CheckpointError: the checkpoint cannot be read or holds no best generator.
     """
-    contents, _ = checkpoints.read(checkpoint)
-    weights = {
-        name.removeprefix(checkpoints.BEST_GENERATOR): array
-        for name, array in contents.items()
-        if name.startswith(checkpoints.BEST_GENERATOR)
-    }
-    if not weights:
-        raise checkpoints.CheckpointError(f"{checkpoint} holds no best generator")
-    generator = networks.build_generator(
-        config.architecture,
-        prepared.network_settings(config),
-        code=prepared.code.get(config.architecture),
-    )
-    try:
-        generator.set_weights([weights[str(i)] for i in range(len(generator.weights))])
-    except (KeyError, ValueError) as error:
-        raise checkpoints.CheckpointError(f"{checkpoint} does not fit: {error}") from error
-
+    generator = _best_generator(prepared, config, checkpoint)
     seed = derive_seed(config.seed if config.evaluation_seed is None else config.evaluation_seed, "fresh")
     dtype = value_dtype(config.precision)
     run = tf.function(generator, input_signature=[tf.TensorSpec(generator.inputs[0].shape, dtype)])
@@ -72,11 +56,50 @@ def score_winner(
 
     samples = np.concatenate(list(images(SAMPLES, Purpose.GRID_NOISE)))
     files.write(folder / "samples.png", pictures.draw(networks.to_data(samples), real=prepared.images))
-    arrays.save(folder / "generator.npz", weights)
     probabilities = evaluation.describe([samples]).probabilities
     if prepared.features.kind == "classifier" and probabilities is not None:
         found |= recognised(probabilities)
     return found
+
+
+def export_winner(prepared: Prepared, config: TrainConfig, checkpoint: Path, *, folder: Path) -> str:
+    """Write the best generator to `folder` as generator.keras; why not, if it cannot be, else "".
+
+    Raises:
+        CheckpointError: as for `score_winner`.
+    """
+    return export.save(_best_generator(prepared, config, checkpoint), folder / export.FILE)
+
+
+def _best_generator(prepared: Prepared, config: TrainConfig, checkpoint: Path) -> keras.Model:
+    contents, _ = checkpoints.read(checkpoint)
+    weights = {
+        name.removeprefix(checkpoints.BEST_GENERATOR): array
+        for name, array in contents.items()
+        if name.startswith(checkpoints.BEST_GENERATOR)
+    }
+    if not weights:
+        raise checkpoints.CheckpointError(f"{checkpoint} holds no best generator")
+    try:
+        return generator_of(prepared, config, weights)
+    except (KeyError, ValueError) as error:
+        raise checkpoints.CheckpointError(f"{checkpoint} does not fit: {error}") from error
+
+
+def generator_of(prepared: Prepared, config: TrainConfig, weights: dict[str, np.ndarray]) -> keras.Model:
+    """The generator with these weights, by their place as text.
+
+    Raises:
+        KeyError: one is missing.
+        ValueError: one has another shape.
+    """
+    generator = networks.build_generator(
+        config.architecture,
+        prepared.network_settings(config),
+        code=prepared.code.get(config.architecture),
+    )
+    generator.set_weights([weights[str(place)] for place in range(len(generator.weights))])
+    return generator
 
 
 def recognised(probabilities: np.ndarray) -> dict[str, float]:
