@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import shlex
+import shutil
 import sys
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from sweeps.answer import answer
 from sweeps.cluster import ROOT
 from sweeps.finalists import finalists
 from sweeps.interrupt import Interrupted
-from sweeps.preparation import Ready
+from sweeps.preparation import GENERATOR, Ready
 from sweeps.progress import View
 from sweeps.ranking import ranking
 from sweeps.recording import Recorder
@@ -99,8 +100,32 @@ def _write_winner(results: Results, study: SweepStudy, ready: Ready, *, view: Vi
         fresh[trial.label] = scores or _score(trial, study, ready, place=str(place), view=view)
     fresh = {label: scores for label, scores in fresh.items() if scores}
     if best.label in fresh:
+        _write_model(best, results, study, ready, view=view, again=before != best.label)
         keep_scores(folder, best.label, fresh)
     return fresh
+
+
+def _write_model(
+    best: TrialRecord, results: Results, study: SweepStudy, ready: Ready, *, view: View, again: bool
+) -> None:
+    """Keep the winner's generator as a Keras model, and as a model of MLflow's around it."""
+    folder = results.folder
+    if folder.model.exists() and not again:
+        return
+    shutil.rmtree(folder.model, ignore_errors=True)
+    (folder.best / GENERATOR).unlink(missing_ok=True)
+    view.say("packing the winner's generator as a model")
+    checkpoint, place = str(best.checkpoints[0]), str(folder.best)
+    try:
+        why = ready.wait(ready.preparation.export_winner.remote(study.config(best), checkpoint, place))
+        if not why:
+            ready.wait(ready.preparation.package_winner.remote(place, seed=study.space.sweep.seed))
+    except ray.exceptions.RayError as error:
+        if disk.is_full(error):
+            raise
+        why = describe(error)
+    if why:
+        view.warn(f"{best.label} is not kept as a model: {why}")
 
 
 def _score(
@@ -131,7 +156,19 @@ def _record(results: Results, recorder: Recorder) -> None:
     paths = [folder.report, folder.page, folder.wall, folder.table, folder.best / "samples.png"]
     paths += [folder.best_yaml] if scores else []
     files = [str(path.relative_to(folder.path)) for path in paths if path.exists()]
-    recorder.end_sweep(outcome, tags=tags | {SHOWN_AS_TABLE: _TABLES}, best=best, files=files)
+    model: dict[str, Any] = {}
+    if best and scores and folder.model.exists():
+        model = {
+            "folder": str(folder.model.relative_to(folder.path)),
+            "name": results.space.name,
+            "tags": {
+                "trial": best.label,
+                "fid": scores["fid_fresh"],
+                "features_sha256": results.facts["features_sha256"],
+            },
+        }
+    tags |= {SHOWN_AS_TABLE: _TABLES}
+    recorder.end_sweep(outcome, tags=tags, best=best, files=files, model=model)
 
 
 def _last_words(results: Results, view: View, *, left: bool) -> None:
@@ -148,6 +185,8 @@ def _last_words(results: Results, view: View, *, left: bool) -> None:
     if folder.page.exists():
         view.print(f"Report: {folder.page}")
     if results.winner and not results.interruption:
-        train = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "wgangp.train", str(folder.best_yaml)]
-        view.print(f"Train the winner: {shlex.join(train)}")
+        python = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m"]
+        if (folder.best / GENERATOR).exists():
+            view.print(f"Draw from the winner: {shlex.join([*python, 'wgangp.sample', str(folder.best)])}")
+        view.print(f"Train the winner: {shlex.join([*python, 'wgangp.train', str(folder.best_yaml)])}")
     view.print(f"Compare trials: {results.ui}")

@@ -89,6 +89,11 @@ class SweepFolder:
         return self.path / "best"
 
     @property
+    def model(self) -> Path:
+        """The winner's generator as MLflow's model, which holds the Keras model."""
+        return self.best / "model"
+
+    @property
     def finalists(self) -> Path:
         return self.path / "finalists"
 

@@ -40,17 +40,29 @@ class Recorder(Callback):
                 self._end(record, record.ending)
 
     def end_sweep(
-        self, outcome: str, *, tags: dict[str, Any], best: TrialRecord | None, files: list[str]
+        self,
+        outcome: str,
+        *,
+        tags: dict[str, Any],
+        best: TrialRecord | None,
+        files: list[str],
+        model: dict[str, Any] | None = None,
     ) -> None:
         """The end of a start: complete, failed or interrupted. Live trials are interrupted with it.
 
-        `best`: the winner, which finalists may have made another than the best so far.
+        Args:
+            outcome: in a word.
+            tags: of the sweep's run.
+            best: the winner, which finalists may have made another than the best so far.
+            files: in the sweep's folder, to lie with its run.
+            model: the winner's, to be registered; None or empty: there is none.
         """
         for record in self._study.records():
             if record.ending is None:
                 self._end(record, Ending("interrupted"))
         tags = tags | (_best(best) if best else {})
-        self._outbox.append(tags=tags, files=files, status=STATUS.get(outcome, "FINISHED"))
+        registered: dict[str, Any] = {"model": model} if model else {}
+        self._outbox.append(tags=tags, files=files, status=STATUS.get(outcome, "FINISHED"), **registered)
 
     def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         assignment = trial.config["assignment"]

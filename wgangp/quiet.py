@@ -12,6 +12,7 @@ def import_tensorflow() -> None:
     try:
         import tensorflow
 
+        tensorflow.config.list_physical_devices()  # where there is no GPU, it says so at the first look
         tensorflow.get_logger().setLevel("ERROR")  # its warnings are for who writes such programs
     finally:
         os.dup2(kept, 2)

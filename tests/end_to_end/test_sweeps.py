@@ -2,15 +2,25 @@
 
 import csv
 import json
+import os
 import shlex
 import subprocess
+import sys
 from collections import Counter
 from typing import Any
 
 import pytest
 from optuna.trial import TrialState
+from PIL import Image
 
 from wgangp.settings_file import read
+
+SERVED = """
+import mlflow, numpy
+generator = mlflow.pyfunc.load_model("models:/digits@best")
+images = generator.predict(numpy.random.default_rng(0).normal(size=(3, 128)).astype("float32"))
+print(images.shape, images.dtype, bool(images.std() > 0.1))
+"""
 
 
 def test_a_sweep_runs_to_the_end_and_everything_agrees(sweep: Any, space: str) -> None:
@@ -48,6 +58,22 @@ def test_a_sweep_runs_to_the_end_and_everything_agrees(sweep: Any, space: str) -
     said = {run.data.tags.get("verdict") for run in runs.values()}
     assert said & {"improving", "plateaued", "oscillating"}
     assert {"fid_standard_error", "recall", "diversity"} <= runs[label].data.metrics.keys()
+
+    version = sweep.client().get_model_version_by_alias("digits", "best")
+    assert version.tags["trial"] == label
+    drawn = subprocess.run(
+        [sys.executable, "-c", SERVED],
+        env={**os.environ, "MLFLOW_TRACKING_URI": f"sqlite:///{sweep.out / 'mlflow.db'}"},
+        cwd=sweep.out,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert drawn.stdout.splitlines()[-1] == "(3, 8, 8, 1) float32 True"
+    (draw,) = [line for line in sweep.output.splitlines() if line.startswith("Draw from the winner: ")]
+    command = shlex.split(draw.removeprefix("Draw from the winner: "))
+    subprocess.run([*command, "--out", "drawn.png"], cwd=sweep.out, check=True, capture_output=True)
+    assert Image.open(sweep.out / "drawn.png").size == (8 * 8, 8 * 8)
 
     (train,) = [line for line in sweep.output.splitlines() if line.startswith("Train the winner: ")]
     command = shlex.split(train.removeprefix("Train the winner: "))

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,7 +31,8 @@ def test_best_yaml_is_read_by_the_command_that_trains_one_run(
         "seed": 7,
     }
     config = TrainConfig(**settings).resolved()
-    report.write_best(folder, records[2], config, facts=FACTS)
+    best = replace(records[2], checkpoints=[folder.trials / "001" / "t003" / "checkpoint_000003"])
+    report.write_best(folder, best, config, facts=FACTS)
 
     file = settings_file.read(folder.best_yaml)
     assert train._config(file) == config
@@ -40,6 +42,7 @@ def test_best_yaml_is_read_by_the_command_that_trains_one_run(
         "best_fid": 25.0,
         "features": "digits-lenet",
         "features_sha256": "ab" * 32,
+        "checkpoint": "trials/001/t003/checkpoint_000003",
     }
     assert folder.best_yaml.read_text().startswith(
         "# The winner of gp-0001. Train it again, from the repository: python -m"

@@ -79,6 +79,70 @@ def test_with_frozen_features_inception_need_not_be_there_any_more(tmp_path: Pat
         module._config(file, None)
 
 
+@pytest.mark.parametrize(
+    ("best", "arguments", "said"),
+    [
+        ("gp_weight: 1", [], "--continue: goes with a sweep's best.yaml, in its place; best.yaml is none."),
+        (
+            "from: {checkpoint: trials/t001}",
+            [],
+            "--continue: the winner's checkpoint is gone: {folder}/trials/t001. Train it anew without.",
+        ),
+        (
+            "from: {checkpoint: whole}",
+            ["--set", "lr_schedule=linear"],
+            "--continue: goes with lr_schedule: constant, got linear: its rates have come to 0 by the end of"
+            " the budget. Train it anew with a longer one.",
+        ),
+    ],
+)
+def test_what_cannot_be_continued_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], best: str, arguments: list[str], said: str
+) -> None:
+    for name in ("features/features.json", "whole/manifest.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "best.yaml").write_text(best)
+
+    assert module.main([str(tmp_path / "best.yaml"), "--continue", "--out", str(tmp_path), *arguments]) == 2
+    assert capsys.readouterr().err == said.format(folder=tmp_path) + "\n"
+    assert not list(tmp_path.glob("train-*"))
+
+
+@pytest.mark.slow
+def test_a_winner_goes_on_as_if_its_budget_had_been_longer(tmp_path: Path, cache: Path) -> None:
+    settings = [word for key, value in RUN.items() for word in ("--set", f"{key}={value}")]
+    longer = ["--set", "budget_kimg=2.56"]
+    out, one = tmp_path / "runs", ["--replicas", "1"]
+    assert train(out, cache, *settings, *one).returncode == 0
+    assert train(out, cache, *settings, *longer, *one).returncode == 0
+    short, whole = out / "train-0001", out / "train-0002"
+    assert (short / "generator.keras").exists()
+    # What a sweep leaves: best.yaml beside the frozen features, and its last checkpoint.
+    values = settings_file.read(short / "settings.yaml").values
+    origin = {"trial": "t001", "checkpoint": "checkpoints/tick-000002"}
+    settings_file.dump(values | {"from": origin}, short / "best.yaml", comment="The winner.")
+
+    enough = train(out, cache, str(short / "best.yaml"), "--continue", *one)
+    assert enough.returncode == 2
+    assert enough.stderr == (
+        "--continue: budget_kimg must be above the 1.28 kimg that the winner has had, got 1.28; add --set"
+        " budget_kimg=3.84.\n"
+    )
+    other = train(out, cache, str(short / "best.yaml"), "--continue", *longer, "--set", "batch_size=16")
+    assert other.returncode == 2 and "does not fit: batch_size must be 16, got 32." in other.stderr
+    assert not (out / "train-0003").exists()
+    went_on = train(out, cache, str(short / "best.yaml"), "--continue", *longer, *one)
+    assert went_on.returncode == 0, went_on.stderr
+
+    def rows(folder: Path) -> list[dict[str, str]]:
+        with (folder / "metrics.csv").open() as file:
+            return [row | {"images_per_second": ""} for row in csv.DictReader(file)]
+
+    assert rows(out / "train-0003") == rows(whole)[2:]
+    assert len(list((out / "train-0003" / "checkpoints").iterdir())) == 2
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_under_another_strategy(tmp_path: Path, cache: Path) -> None:
     """Interrupted after its first tick on one device, it ends as it would have, on two replicas."""
