@@ -23,12 +23,21 @@ sweep: .venv/made
 	@exec $(python) sweeps/run.py --space "$(SPACE)" $(ARGS)
 
 test: .venv/made
-	@exec $(python) -m pytest -n 2 --dist loadgroup -m "$(quick)" $(ARGS)
+	@exec $(python) -m pytest -n 2 --dist loadfile -m "$(quick)" $(ARGS)
 
-test-all: .venv/made .venv-references/made
-	@exec $(python) -m pytest --no-skips -n 2 --dist loadgroup $(ARGS)
+test-all: .venv/made .venv-references/made chromium
+	@exec $(python) -m pytest --no-skips -n 2 --dist loadfile $(ARGS)
 
 references: .venv-references/made
+
+# For the tests that look at MLflow's pages.
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || { \
+	  echo "Installing Debian's chromium ..."; \
+	  if [ "$$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi; \
+	  $$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends chromium >/dev/null; \
+	} || { echo "chromium not found. Install it, so that it is on the PATH, and try again." >&2; exit 1; }
 
 check: lint types test
 

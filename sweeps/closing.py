@@ -11,7 +11,7 @@ from typing import Any
 
 import ray
 
-from sweeps import disk, report, tracking
+from sweeps import disk, report, shared_view, tracking
 from sweeps.answer import answer
 from sweeps.cluster import ROOT
 from sweeps.finalists import finalists
@@ -65,7 +65,10 @@ def close(
     left = tracker.last_words()
     for line in left:
         view.print(line)
-    _last_words(results, view, left=bool(left))
+    shown_at = ""
+    if tracker.experiment_id:
+        shown_at = shared_view.address(tracker.experiment_id, sweep=results.folder.first_name)
+    _last_words(results, view, left=bool(left), shown_at=shown_at)
     return results
 
 
@@ -171,8 +174,15 @@ def _record(results: Results, recorder: Recorder) -> None:
     recorder.end_sweep(outcome, tags=tags, best=best, files=files, model=model)
 
 
-def _last_words(results: Results, view: View, *, left: bool) -> None:
-    """What a person may want to do next, as commands to paste. `left`: not all has reached MLflow."""
+def _last_words(results: Results, view: View, *, left: bool, shown_at: str) -> None:
+    """What a person may want to do next, as commands to paste.
+
+    Args:
+        results: of the sweep.
+        view: shows it.
+        left: not all has reached MLflow.
+        shown_at: behind the address of MLflow's pages; empty if they know nothing yet.
+    """
     folder = results.folder
     resume = shlex.join([sys.executable, str(ROOT / "sweeps" / "run.py"), "--resume", str(folder.path)])
     if results.interruption:
@@ -190,3 +200,6 @@ def _last_words(results: Results, view: View, *, left: bool) -> None:
             view.print(f"Draw from the winner: {shlex.join([*python, 'wgangp.sample', str(folder.best)])}")
         view.print(f"Train the winner: {shlex.join([*python, 'wgangp.train', str(folder.best_yaml)])}")
     view.print(f"Compare trials: {results.ui}")
+    if shown_at:
+        pages = results.ui if results.ui.startswith("http") else "http://127.0.0.1:5000"
+        view.print(f"  then open {pages.rstrip('/')}/{shown_at}")

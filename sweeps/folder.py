@@ -108,6 +108,11 @@ class SweepFolder:
         path = self.path / "id"
         return path.read_text().strip() if path.exists() else ""
 
+    @property
+    def first_name(self) -> str:
+        """Under which it is recorded, should the folder have another by now."""
+        return self.sweep_id.rpartition("-")[0] or self.name
+
     def identify(self) -> str:
         """The sweep's id, made at its first start."""
         if not self.sweep_id:

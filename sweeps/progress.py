@@ -32,7 +32,8 @@ class View:
     """Called by the driver with what happened; decides how it is shown."""
 
     def __init__(self, console: Console | None = None) -> None:
-        console = console or Console(highlight=False)
+        # In a notebook too: there rich would lay out each line as a page of its own.
+        console = console or Console(highlight=False, force_jupyter=False)
         if not console.is_terminal:
             console.width = 160  # a file or a pipe has no edge to fold lines at
         self._console = console

@@ -5,7 +5,7 @@ from typing import Any
 
 from ray.tune import Callback
 
-from sweeps import wall
+from sweeps import shared_view, wall
 from sweeps.finalists import leader
 from sweeps.outbox import Outbox
 from sweeps.records import Ending, TrialRecord, order, trials_of, verdict
@@ -32,7 +32,8 @@ class Recorder(Callback):
 
     def begin_sweep(self, *, tags: dict[str, Any], files: list[str]) -> None:
         """A start of the sweep; trials that ended while nobody could write it down are caught up with."""
-        self._outbox.append(tags=tags, files=files, status="RUNNING")
+        view = shared_view.tags(self._study.space, sweep=self._study.folder.first_name)
+        self._outbox.append(tags=tags, files=files, status="RUNNING", experiment_tags=view)
         records = self._study.records()
         self._count(records)
         for record in records:

@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     overrides = list(options.set)
     if options.trials is not None:
         overrides.append(f"sweep.trials={options.trials}")
-    space = space_file.load(find_space(options.space), overrides=overrides)
+    space = space_file.load(space_file.find(options.space), overrides=overrides)
     folders.check_out(options.out)
     store.tracking_uri(options.out)
     if options.check:
@@ -91,7 +91,7 @@ def _resume(options: argparse.Namespace) -> int:
     folder = folders.find(options.out, options.resume)
     space = space_file.load(folder.space)
     if options.space:
-        given = space_file.load(find_space(options.space))
+        given = space_file.load(space_file.find(options.space))
         unchanged.check_unchanged(given, space.values())
         unchanged.check_code_unchanged(folder)
         if options.trials is None and given.sweep.trials > space.sweep.trials:
@@ -125,13 +125,6 @@ def _check(space: "Space", *, out: Path, offline: bool) -> int:
 
     sweep.plan(space, out=out, view=View())
     return 0
-
-
-def find_space(name: str) -> Path:
-    """A path, or a bare name in the working directory, then among the spaces that ship."""
-    path = Path(name)
-    shipped = ROOT / "search_spaces" / name
-    return shipped if not path.exists() and path.name == name and shipped.exists() else path
 
 
 def _parser() -> argparse.ArgumentParser:

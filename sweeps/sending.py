@@ -50,7 +50,7 @@ class Sender:
             if database == folder.out / "mlflow.db":
                 store.mend_addresses(database)
             artifacts = store.artifacts_beside(database, experiment) if database else None
-            self._experiment_id = (
+            self.experiment_id = (
                 found.experiment_id
                 if found
                 else self._client.create_experiment(experiment, artifact_location=artifacts)
@@ -73,6 +73,9 @@ class Sender:
         if line.get("status") == "RUNNING":
             with self._noting("status"):
                 self._client.update_run(run, status="RUNNING")
+        for key, value in line.get("experiment_tags", {}).items():
+            with self._noting(f"experiment tag {key}"):
+                self._client.set_experiment_tag(self.experiment_id, key, value)
         for kind, entries in _entries(line).items():
             if entries:
                 self._log(run, kind, entries)
@@ -95,7 +98,7 @@ class Sender:
             if trial:
                 tags |= {"trial": trial, "mlflow.parentRunId": self._run_id(None, made=made)}
             name = f"{sweep}-{trial}" if trial else sweep
-            run = self._client.create_run(self._experiment_id, start_time=made, run_name=name, tags=tags)
+            run = self._client.create_run(self.experiment_id, start_time=made, run_name=name, tags=tags)
             self._runs[trial] = run.info.run_id
         return self._runs[trial]
 
@@ -108,7 +111,7 @@ class Sender:
         while True:
             where = f"tags.sweep_id = '{self._sweep_id}'"
             page = self._client.search_runs(
-                [self._experiment_id], where, ViewType.ALL, max_results=1000, page_token=token
+                [self.experiment_id], where, ViewType.ALL, max_results=1000, page_token=token
             )
             runs |= {run.data.tags.get("trial"): run.info.run_id for run in page}
             token = page.token
@@ -189,7 +192,7 @@ class Sender:
             return
         registering.register(
             self._client,
-            experiment_id=self._experiment_id,
+            experiment_id=self.experiment_id,
             run_id=run,
             name=model["name"],
             folder=folder,

@@ -22,6 +22,8 @@ from wgangp.rules import clashes, is_multiple
 from wgangp.settings_file import SettingsFile, explain, read
 from wgangp.wording import Key, show, unknown
 
+SHIPPED = Path(__file__).resolve().parent.parent / "search_spaces"
+
 
 def load(path: Path, *, overrides: list[str] | None = None) -> Space:
     """Read and check a space file.
@@ -30,6 +32,12 @@ def load(path: Path, *, overrides: list[str] | None = None) -> Space:
         UserError: with every mistake found, one line each.
     """
     return check(read(path, overrides=overrides or []), default_name=path.stem)
+
+
+def find(name: str) -> Path:
+    """A path, or a bare name in the working directory, then among the spaces that ship."""
+    path, shipped = Path(name), SHIPPED / name
+    return shipped if not path.exists() and path.name == name and shipped.exists() else path
 
 
 SECTIONS: dict[str, Any] = {

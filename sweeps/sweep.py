@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from sweeps import charter, history, outlook, provenance, space_file, store, tracking, unchanged
+from sweeps import charter, history, outlook, probing, provenance, space_file, store, tracking, unchanged
 from sweeps import folder as folders
 from sweeps.closing import close, write_report
 from sweeps.folder import SweepFolder
@@ -30,20 +30,25 @@ log = logging.getLogger(__name__)
 
 
 def run_sweep(
-    space: Space, *, out: Path = Path("runs"), trainer: str = "wgangp.trainer", view: View | None = None
+    space: Space | str,
+    *,
+    out: Path | str = "runs",
+    trainer: str = "wgangp.trainer",
+    view: View | None = None,
 ) -> Results:
-    """Run a new sweep.
+    """Run a new sweep; in a notebook too, where its `trials` are a pandas frame.
 
     Args:
-        space: from `space_file.load`.
+        space: from `space_file.load`; or the name of a file, as for `--space`.
         out: the folder for everything; made if missing.
         trainer: a module with the public functions of `wgangp.trainer`.
         view: what shows it; the terminal by default.
 
     Raises:
-        UserError: at the second gate; nothing was left behind.
+        UserError: at a gate; nothing was left behind.
     """
-    view = view or View()
+    view, out = view or View(), Path(out)
+    space = space_file.load(space_file.find(space)) if isinstance(space, str) else space
     with prepared(space, out=out, trainer=trainer, view=view, frozen=None) as ready:
         folder = folders.claim(out, space.name)
         with contextlib.ExitStack() as held:
@@ -86,6 +91,8 @@ def plan(space: Space, *, out: Path, view: View, trainer: str = "wgangp.trainer"
     """`--check`: both gates, then what would be run; no trial starts and nothing is left behind."""
     with prepared(space, out=out, trainer=trainer, view=view, frozen=None) as ready:
         for line in plan_lines(space, ready, trials=space.sweep.trials):
+            view.print(line)
+        for line in probing.plan_lines(space, ready, out=out, view=view):
             view.print(line)
 
 

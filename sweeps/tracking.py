@@ -39,6 +39,8 @@ class Tracker:
         self._refused: list[dict[str, Any]] = []
         self._pictures_fail_since: float | None = None
         self._takes_pictures = True
+        self.experiment_id = ""
+        """Of the sweep in MLflow; empty until it has answered."""
         self.trouble: str | None = None
         """Why the last try failed, while it does."""
 
@@ -142,6 +144,7 @@ class Tracker:
                 f"{where} has no records of {self._folder.name}: all are sent again, but for the pictures"
                 " that were sent before"
             )
+        self.experiment_id = sender.experiment_id
         store.remember(self._folder, self._uri)  # only now: it may have been mistyped
         return sender
 

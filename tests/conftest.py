@@ -1,7 +1,10 @@
 """Settings of every test run: quiet, no telemetry, and `--no-skips`, under which a skip is a failure."""
 
+import fcntl
 import os
-from collections.abc import Generator
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -20,12 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="count every skipped test or file as failed")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `-n 2 --dist loadgroup` the tests of a file stay together, as their fixtures do."""
-    for item in items:
-        group = "memory" if item.path.name in ALONE else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+@pytest.fixture(autouse=True)
+def _alone(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.path.name not in ALONE:
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / "gp-sweep-tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

@@ -25,6 +25,7 @@ from wgangp.checkpoints import BEST_GENERATOR, CheckpointError
 from wgangp.config import TrainConfig
 from wgangp.errors import UserError
 from wgangp.evaluation import Evaluation
+from wgangp.measuring import measure
 from wgangp.prepared import Prepared, freeze, prepare
 from wgangp.progress import Progress
 from wgangp.randomness import Purpose
@@ -38,6 +39,7 @@ __all__ = [
     "Trainer",
     "export_winner",
     "freeze",
+    "measure",
     "prepare",
     "score_winner",
 ]
@@ -133,7 +135,7 @@ class Trainer:
             RuntimeError: the budget is used up.
         """
         metrics = self._train_tick()
-        metrics |= self._evaluate()
+        metrics |= self.evaluate()
         dead = self._config.penalty in convergence.SLOPE_ONE and convergence.is_dead(
             gradient_norm=metrics["gradient_norm"], wasserstein=metrics["wasserstein"]
         )
@@ -154,6 +156,10 @@ class Trainer:
     def follow(self) -> None:
         """Train one tick in step with the trainer of the gang that says `advance`; evaluate nothing."""
         self._train_tick()
+
+    def train_steps(self, count: int) -> None:
+        """Train so many generator steps outside of any tick, to see how long they take."""
+        self._gan.train(count, np.zeros(len(gan.SUMS)))
 
     def save(self, folder: Path) -> None:
         """Write a checkpoint, from which `load` goes on as if there had been no break."""
@@ -264,7 +270,7 @@ class Trainer:
         means = {name: float(s) / n for name, s, n in zip(gan.SUMS, sums, counts, strict=True)}
         return means | {"images_per_second": (self._images_seen - first_image) / seconds}
 
-    def _evaluate(self) -> dict[str, float]:
+    def evaluate(self) -> dict[str, float]:
         """The scores, best FID and the critic's held-out gap; keeps the generator if it is the best yet."""
         fakes = self._samples(self._config.fid_samples, Purpose.FID_NOISE)
         described = self._evaluation.describe(fakes)

@@ -1,0 +1,94 @@
+"""A finished sweep, MLflow's pages on it, and a browser that looks at them."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.processes import titled, until
+from tests.real_sweep import Sweep
+
+SPACE = Path(__file__).with_name("pages.yaml")
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+    """A sweep of which one trial failed, its worker killed, and one diverged."""
+    sweep = Sweep(tmp_path_factory.mktemp("pages"), name="pages")
+
+    def kill(driver: psutil.Process) -> None:
+        worker, *_ = titled("SweepTrial", driver.children(recursive=True))
+        worker.kill()
+
+    status = sweep.run_until(lambda line: line.startswith("t004  3"), kill, "--space", str(SPACE))
+    assert status == 1, sweep.output
+    outcomes = list(sweep.outcomes().values())
+    assert {"complete", "pruned", "diverged", "failed"} == set(outcomes), sweep.output
+    return sweep
+
+
+@pytest.fixture(scope="session")
+def address(finished: Sweep) -> Iterator[str]:
+    """Where `mlflow ui` shows them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    database = f"sqlite:///{finished.out / 'mlflow.db'}"
+    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", database, "--port", str(port)]
+    with (finished.out / "ui.txt").open("wb") as log:
+        server = subprocess.Popen(
+            [*command, "--workers", "1"], cwd=finished.out, stdout=log, stderr=log, env=os.environ
+        )
+    found = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool:
+        with suppress(OSError):
+            return urllib.request.urlopen(found, timeout=2).status == 200
+        return False
+
+    try:
+        until(answers, seconds=90)
+        yield found
+    finally:
+        family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
+        for process in family:
+            with suppress(psutil.Error):
+                process.kill()
+        server.wait()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("there is no chromium; `make test-all` installs it on Debian")
+    with sync_playwright() as playwright:
+        with playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"]) as browser:
+            yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """A window without a network beyond this machine; what breaks in it fails the test."""
+    context = browser.new_context(viewport={"width": 1600, "height": 1000})
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    broken: list[str] = []
+    page.on("pageerror", lambda error: broken.append(str(error)))
+    context.route(
+        lambda url: "//127.0.0.1" not in url and not url.startswith(("data:", "blob:")),
+        lambda route: route.abort(),
+    )
+    yield page
+    page.screenshot(path=tmp_path / "end.png")
+    context.close()
+    assert broken == []
