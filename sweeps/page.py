@@ -15,7 +15,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; max-width: 72rem; m
 body { padding: 0 1rem; }
 h1, h2 { line-height: 1.2; }
 h2 { margin-top: 2.2rem; border-bottom: 1px solid #d8dee4; padding-bottom: .2rem; }
-.table { overflow-x: auto; }
+.table, .figure { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .87rem; white-space: nowrap; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid #e6eaee; text-align: right; }
 th { background: #f4f6f8; }
@@ -55,7 +55,8 @@ def page(markdown: str, drawn: list[Plot], *, title: str, folder: Path) -> str:
 def _figure(plot: Plot, *, first: bool) -> str:
     """The first one brings plotly's program along, 4.5 MB, so that no network is needed to look at it."""
     drawn = plot.figure.to_html(full_html=False, include_plotlyjs=first, default_height="480px")
-    return f"<h2>{escaping.escape(plot.title)}</h2><p>{escaping.escape(plot.shows)}</p>{drawn}"
+    title, shows = escaping.escape(plot.title), escaping.escape(plot.shows)
+    return f'<h2>{title}</h2><p>{shows}</p><div class="figure">{drawn}</div>'
 
 
 def _inlined(path: Path) -> str:

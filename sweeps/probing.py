@@ -171,7 +171,7 @@ def trial_seconds(space: Space, speed: "Speed", kimg: float | None = None) -> fl
 def sweep_seconds(space: Space, speed: "Speed", *, capacity: int) -> float:
     """Of all trials and finalists' runs, were they all as this one, `capacity` at once."""
     trials = space.sweep.trials
-    whole = min(trials, sum(1 for baseline in space.enqueue if not baseline.prune))
+    whole = sum(1 for baseline in space.enqueue if not baseline.prune)
     runs = min(space.finalists.count, trials) * space.finalists.seeds
     kimg = (whole + runs) * space.base.budget_kimg + (trials - whole) * space.expected_kimg
     return speed.startup_seconds + trial_seconds(space, speed, kimg) / capacity

@@ -27,7 +27,7 @@ def tags(space: Space, *, sweep: str) -> dict[str, str]:
 
 def address(experiment_id: str, *, sweep: str) -> str:
     """What comes behind the address of MLflow's pages."""
-    return f"#/experiments/{experiment_id}/runs?viewStateShareKey={sweep}"
+    return f"#/experiments/{experiment_id}/runs?workflowType=machine_learning&viewStateShareKey={sweep}"
 
 
 def _packed(view: dict[str, Any]) -> str:
@@ -44,6 +44,7 @@ def _view(space: Space, sweep: str) -> dict[str, Any]:
         "selectedColumns": columns,
         "columnOrder": columns,
         "runsHiddenMode": "SHOW_ALL",
+        "isAccordionReordered": True,  # else sections are sorted by name
         "compareRunSections": [_section("settings", "Settings"), _section("curves", "Over images seen")],
         "compareRunCharts": [*_of_settings(space), *_of_curves()],
     }

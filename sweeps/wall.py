@@ -75,7 +75,7 @@ def _cell(path: Path, *, grid: bool) -> Image.Image:
     picture = Image.open(path).convert("RGB")
     if not grid:
         return picture
-    across, down = (max(1, min(GRID, CELL // (side // GRID))) for side in picture.size)
+    across, down = (max(1, min(GRID, CELL // max(1, side // GRID))) for side in picture.size)
     return picture.crop((0, 0, across * picture.width // GRID, down * picture.height // GRID))
 
 

@@ -4,12 +4,9 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from wgangp.config import TrainConfig
-
-if TYPE_CHECKING:
-    from wgangp.trainer import Trainer
 
 SECONDS = 2.0
 """Of training, at least, after the first step, by which the speed is told."""
@@ -32,8 +29,8 @@ class Speed:
     checkpoint_bytes: int
 
 
-def measure(trainer: "Trainer", config: TrainConfig) -> Speed:
-    """Train a little, evaluate, save; the next `start` begins as if nothing had been.
+def measure(trainer: Any, config: TrainConfig) -> Speed:
+    """Let a `Trainer` train a little, evaluate, save; its next `start` begins as if nothing had been.
 
     Raises:
         UserError: as `Trainer.start`.

@@ -71,9 +71,11 @@ def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if not chromium:
         pytest.skip("there is no chromium; `make test-all` installs it on Debian")
-    with sync_playwright() as playwright:
-        with playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"]) as browser:
-            yield browser
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"]) as browser,
+    ):
+        yield browser
 
 
 @pytest.fixture

@@ -31,7 +31,10 @@ FILES = {
     ("replace", "*/outbox/sent.new"): "mark moved",
     ("replace", "*/best/.scores.json.*"): "scores written",
     ("replace", "*/.best.yaml.*"): "winner named",
-    ("write_text", "*/report.*"): "report written",
+    ("replace", "*/.wall.png.*"): "wall hung",
+    ("replace", "*/.trials.json.*"): "table written",
+    ("replace", "*/.report.md.*"): "report written",
+    ("replace", "*/.report.html.*"): "page written",
 }
 """(method of Path, pattern) -> what is about to happen; those that write can be left half-way."""
 

@@ -31,12 +31,14 @@ MLFLOW = [
 ]
 CHECKPOINTS = ["checkpoint copied", "checkpoint dropped"]
 MAKING = ["space named", "features frozen", "id named", "journal study", "journal trials", "store remembered"]
-CLOSING = ["winner named", "winner scored", "scores written", "report written", "Ray shut down"]
+REPORT = ["wall hung", "table written", "report written", "page written"]
+"""As trials end, and at the end."""
+CLOSING = ["winner named", "winner scored", "scores written", *REPORT, "Ray shut down"]
 MENDING = ["stale lock removed", "torn line kept", "torn line cut"]
 WITH_A_HALF = {
     *JOURNAL,
     *("picture kept", "line kept", "mark written", "checkpoint copied", "checkpoint dropped"),
-    *("features frozen", "winner scored", "report written", "torn line kept"),
+    *("features frozen", "winner scored", "torn line kept"),
 }
 
 

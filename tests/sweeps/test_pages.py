@@ -140,6 +140,17 @@ def test_a_picture_of_points_hangs_whole_and_nothing_kept_is_no_wall(
     assert hung(wall.draw(results), 50).sum() == 256**2 - 32**2
 
 
+def test_a_picture_smaller_than_its_grid_hangs_whole(
+    make_record: MakeRecord, make_results: MakeResults, folder: SweepFolder
+) -> None:
+    wall.keep(folder, "t001", 9, picture(7))  # 8 by 8 pixels
+    (tiny := folder.samples / "t002" / "00009.png").parent.mkdir()
+    Image.new("L", (2, 2), 7).save(tiny)
+    records = [make_record(label, "complete", [9] * 9) for label in ("t001", "t002")]
+
+    assert wall.draw(make_results(records)) is not None
+
+
 def test_the_table_of_trials_is_one_that_mlflow_shows(
     make_results: MakeResults, records: list[TrialRecord], folder: SweepFolder
 ) -> None:

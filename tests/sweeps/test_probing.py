@@ -78,7 +78,6 @@ def test_a_trial_takes_its_images_and_its_evaluations(make_space: MakeSpace) -> 
         (["enqueue=[{gp_weight: 10, n_critic: 5}]"], 9 + 5 * 3.5),
         (["enqueue=[{gp_weight: 10, n_critic: 5, prune: true}]"], 6 * 3.5),
         (["finalists.count=2", "finalists.seeds=3"], 6 * 3.5 + 6 * 9),
-        (["sweep.trials=1", "enqueue=[{gp_weight: 10}, {gp_weight: 20}]"], 9),
     ],
 )
 def test_a_sweep_takes_all_its_trials_so_many_at_once(
