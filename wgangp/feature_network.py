@@ -110,7 +110,7 @@ def make(
     """
     accuracy, weights = None, {}
     shape = training.images.shape[1:]
-    strategies.use_threads(intra_op=1, inter_op=1)
+    strategies.configure(intra_op=1, inter_op=1)
     with tf.device("CPU:0"):
         if kind == "classifier":
             assert training.labels is not None and heldout.labels is not None, "problem() was asked"

@@ -69,10 +69,18 @@ def missing(strategy: str) -> str:
     )
 
 
-def use_threads(*, intra_op: int, inter_op: int) -> None:
-    """Limit TensorFlow's thread pools; no effect once TensorFlow has run its first operation."""
+def configure(*, intra_op: int, inter_op: int) -> None:
+    """Set this process up: all but the limits of TensorFlow's thread pools at any time, these once.
+
+    Args:
+        intra_op: threads of one operation; no effect once TensorFlow has run its first operation.
+        inter_op: operations at a time; likewise.
+    """
     import tensorflow as tf
 
+    # TensorFlow drops edges that keep the reading of a weight before its assignment, where it takes them for
+    # needless, and then does away with what made them so: now and then a bias changed while it was read.
+    tf.config.optimizer.set_experimental_options({"dependency_optimization": False})
     with contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(intra_op)
         tf.config.threading.set_inter_op_parallelism_threads(inter_op)
@@ -104,7 +112,7 @@ def build(
     split = placement == "split"
     replicas = 1 if gang or split else replica_count(strategy, cpus=cpus, gpus=gpus)
     devices = 2 if split else replicas
-    use_threads(intra_op=max(1, cpus // devices), inter_op=cpus)
+    configure(intra_op=max(1, cpus // devices), inter_op=cpus)
     physical = tf.config.list_physical_devices(kind)
     if gpus:
         _grow_memory(physical)
@@ -135,7 +143,7 @@ def serve(gang: Gang, *, cpus: int, gpus: float) -> None:
     """
     import tensorflow as tf
 
-    use_threads(intra_op=max(1, cpus), inter_op=max(2, cpus))
+    configure(intra_op=max(1, cpus), inter_op=max(2, cpus))
     if gpus:
         _grow_memory(tf.config.list_physical_devices("GPU"))
     cluster = tf.train.ClusterSpec(gang.addresses)

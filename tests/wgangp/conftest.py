@@ -14,7 +14,7 @@ from wgangp.prepared import Prepared, prepare
 from wgangp.trainer import Trainer
 
 # Bitwise equality is promised on one thread; TensorFlow takes the number before its first operation.
-strategies.use_threads(intra_op=1, inter_op=1)
+strategies.configure(intra_op=1, inter_op=1)
 
 SMALL = {
     "dataset": "digits",

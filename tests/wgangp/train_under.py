@@ -32,7 +32,7 @@ def main(order: dict[str, Any]) -> None:
         strategies.serve(gang, cpus=1, gpus=0)
         time.sleep(3600)  # until it is killed
     if order["devices"] == 1:
-        strategies.use_threads(intra_op=1, inter_op=1)
+        strategies.configure(intra_op=1, inter_op=1)
     elif order["devices"] > 1:
         strategies.build("mirrored", cpus=order["devices"], gpus=0)
     found: dict[str, np.ndarray] = {}
