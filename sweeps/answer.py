@@ -78,8 +78,8 @@ def _against(comparison: Comparison) -> str:
     if math.isfinite(best_by_cost) and math.isfinite(by_cost):
         dear = f", and {by_cost / best_by_cost:.1f} times at equal core-seconds"
     return (
-        f"The baseline {one.label} ({one.settings}) has {baseline:.1f} at the same {comparison.kimg:g} kimg,"
-        f" {baseline / best:.1f} times as much{dear}."
+        f"The baseline {one.label} ({one.settings}) has {baseline:.1f} at the same"
+        f" {comparison.kimg:.0f} kimg, {baseline / best:.1f} times as much{dear}."
     )
 
 

@@ -42,8 +42,9 @@ class Outbox:
             trial: its label; None for the sweep.
             tick: 1, 2, ... for what was measured (of a trial: its tick; of the sweep: trials ended), else 0.
             samples: a PNG that goes along.
-            line: time (milliseconds), step, metrics, params, tags, files (in the sweep's folder), status,
-                experiment_tags, and model (folder, name, tags; see `registering`).
+            line: time (milliseconds), step, mark (step of the samples, if it is another), metrics, params,
+                tags, files (in the sweep's folder), status, experiment_tags, and model (folder, name, tags;
+                see `registering`).
         """
         if tick and tick <= self._ticks.get(trial or "", 0):
             return

@@ -87,9 +87,14 @@ class Recorder(Callback):
             tick=tick,
             time=result["measured_ms"],
             step=result["metrics"]["images_seen"],
+            mark=self._mark(trial, tick),
             metrics={name: value for name, value in result["metrics"].items() if math.isfinite(value)},
             samples=samples,
         )
+
+    def _mark(self, trial: Any, tick: int) -> int:
+        """In images: a tick ends with a whole generator step, but pictures are compared at one step."""
+        return round(1000 * tick * trial.config["assignment"].config.tick_kimg)
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self._ended(trial)

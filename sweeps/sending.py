@@ -149,7 +149,8 @@ class Sender:
         if not path.exists():
             return  # it went before the mark was moved
         # Unlike a metric, a picture sent twice would be there twice.
-        key = f"samples+step+{line['step']}+"
+        step = line.get("mark", line["step"])
+        key = f"samples+step+{step}+"
         from_before = line["time"] < self._since
         arrived = []
         if from_before:
@@ -164,7 +165,7 @@ class Sender:
             self._complete_picture(run, image, arrived)
         else:
             self._client.log_image(
-                run, image, key="samples", step=line["step"], timestamp=line["time"], synchronous=True
+                run, image, key="samples", step=step, timestamp=line["time"], synchronous=True
             )
 
     def _complete_picture(self, run: str, image: Any, arrived: list[str]) -> None:

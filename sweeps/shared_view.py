@@ -45,20 +45,25 @@ def _view(space: Space, sweep: str) -> dict[str, Any]:
         "columnOrder": columns,
         "runsHiddenMode": "SHOW_ALL",
         "isAccordionReordered": True,  # else sections are sorted by name
-        "compareRunSections": [_section("settings", "Settings"), _section("curves", "Over images seen")],
-        "compareRunCharts": [*_of_settings(space), *_of_curves()],
+        "compareRunSections": [
+            _section("together", "All settings at once", columns=1),
+            _section("settings", "Settings one by one", columns=3),
+            _section("curves", "Over images seen", columns=3),
+            _section("samples", "Samples from the same noise", columns=1),
+        ],
+        "compareRunCharts": [*_of_settings(space), *_of_curves(), _of_samples(space)],
     }
 
 
-def _section(name: str, title: str) -> dict[str, Any]:
-    return {"uuid": name, "name": title, "display": True, "isReordered": True}
+def _section(name: str, title: str, *, columns: int) -> dict[str, Any]:
+    return {"uuid": name, "name": title, "display": True, "isReordered": True, "columns": columns}
 
 
 def _of_settings(space: Space) -> list[dict[str, Any]]:
     """All settings at once, and each that is a number against the best FID."""
     searched = list(space.search)
     parallel = {
-        **_chart("parallel", "PARALLEL", "settings", "Settings and best FID"),
+        **_chart("parallel", "PARALLEL", "together", "Settings and best FID"),
         "selectedParams": searched,
         "selectedMetrics": ["best_fid"],
         "showAllRuns": True,
@@ -98,6 +103,13 @@ def _of_curves() -> list[dict[str, Any]]:
         }
         for name in CURVES
     ]
+
+
+def _of_samples(space: Space) -> dict[str, Any]:
+    """From the first tick on, which all trials have come to."""
+    first = round(1000 * space.base.tick_kimg)
+    chart = _chart("samples", "IMAGE", "samples", "samples")
+    return chart | {"imageKeys": ["samples"], "step": first, "showRunParams": False}
 
 
 def _chart(uuid: str, kind: str, section: str, title: str) -> dict[str, Any]:

@@ -139,10 +139,11 @@ class Sweep:
                 # What is not finite, in a tick that diverged, is recorded nowhere.
                 known = [(tick["images_seen"], tick[name]) for tick in ticks.values() if name in tick]
                 assert sorted(rows) == known, (label, name)
+            kimg = float(run.data.params["tick_kimg"])
             files = [file.path for file in client.list_artifacts(run.info.run_id, "images")]
             for ending in (".png", "+compressed.webp"):  # what MLflow shows large, and small
                 pictures = [path.split("+step+")[1].split("+")[0] for path in files if path.endswith(ending)]
-                assert sorted(pictures, key=int) == [str(tick["images_seen"]) for tick in ticks.values()]
+                assert sorted(map(int, pictures)) == [round(kimg * 1000 * tick) for tick in ticks]
             assert not ticks or run.data.tags["mlflow.loggedImages"] == "True"  # or they are not shown
             assert run.data.tags["outcome"] == outcome(trial)
             assert run.data.tags["attempt"] == str(len(attrs["attempts"]))

@@ -22,14 +22,15 @@ SPACE = Path(__file__).with_name("pages.yaml")
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
-    """A sweep of which one trial failed, its worker killed, and one diverged."""
+    """A sweep of which one trial failed, its worker killed; others diverge, are pruned, or end well."""
     sweep = Sweep(tmp_path_factory.mktemp("pages"), name="pages")
 
     def kill(driver: psutil.Process) -> None:
-        worker, *_ = titled("SweepTrial", driver.children(recursive=True))
+        # At work a trial's process goes by the name Tune gives it.
+        worker, *_ = titled("ray::ResourceTrainable", driver.children(recursive=True))
         worker.kill()
 
-    status = sweep.run_until(lambda line: line.startswith("t004  3"), kill, "--space", str(SPACE))
+    status = sweep.run_until(lambda line: line.startswith("t001  3"), kill, "--space", str(SPACE))
     assert status == 1, sweep.output
     outcomes = list(sweep.outcomes().values())
     assert {"complete", "pruned", "diverged", "failed"} == set(outcomes), sweep.output
@@ -81,7 +82,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     """A window without a network beyond this machine; what breaks in it fails the test."""
-    context = browser.new_context(viewport={"width": 1600, "height": 1000})
+    context = browser.new_context(viewport={"width": 2400, "height": 1200})
     page = context.new_page()
     page.set_default_timeout(20_000)
     broken: list[str] = []

@@ -85,6 +85,7 @@ def test_a_tick_keeps_the_time_it_was_measured_at_its_step_and_its_finite_number
 
     _, line = driver.written("t001")
     assert (line["time"], line["step"], line["tick"]) == (1001, 1000, 1)
+    assert line["mark"] == 1000 * assignment.config.tick_kimg  # the same for all trials
     assert line["metrics"] == {"fid": 50, "core_seconds": 10, "images_seen": 1000, "wasserstein": -2}
     assert (driver.outbox.folder / line["samples"]).read_bytes() == b"picture 1"
 

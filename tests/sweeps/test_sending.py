@@ -152,11 +152,12 @@ def test_a_picture_that_arrived_though_its_answer_was_lost_is_there_once(
     tracker.start()
     assert connected.wait(30)
     for tick in (1, 2):  # measured after this start connected to MLflow
-        outbox.append(trial="t001", tick=tick, step=640 * tick, metrics={"fid": 9.0}, samples=picture(tick))
+        line = {"step": 640 * tick, "mark": 600 * tick}
+        outbox.append(trial="t001", tick=tick, **line, metrics={"fid": 9.0}, samples=picture(tick))
     assert (tracker.finish(patience=30), lost) == (0, [1])
 
     files = [path for path in everything(uri)["gp-0001-t001"]["files"] if path.endswith(".png")]
-    assert sorted(path.split("+")[2] for path in files) == ["1280", "640"]
+    assert sorted(path.split("+")[2] for path in files) == ["1200", "600"]
 
 
 def test_what_mlflow_never_takes_is_passed_over_named_and_tried_again_by_the_next_start(

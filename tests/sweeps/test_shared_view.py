@@ -33,7 +33,8 @@ def test_settings_are_drawn_against_the_best_fid_and_curves_over_steps(make_spac
         "compareRunCharts"
     ]
 
-    parallel, *scatters = [chart for chart in charts if chart["metricSectionId"] == "settings"]
+    (parallel,) = [chart for chart in charts if chart["metricSectionId"] == "together"]
+    scatters = [chart for chart in charts if chart["metricSectionId"] == "settings"]
     assert parallel["selectedParams"] == ["gp_weight", "n_critic", "penalty"]
     assert [chart["xaxis"]["key"] for chart in scatters] == ["gp_weight", "n_critic"]  # kinds have no axis
     assert {chart["yaxis"]["key"] for chart in scatters} == {"best_fid"}
