@@ -25,7 +25,7 @@ def test_the_notebook_runs_and_shows_trials_wall_and_samples(
     NotebookClient(notebook, timeout=300, kernel_name="python3").execute(cwd=NOTEBOOK.parent)
 
     printed, table, wall, drawn, page = (cell.outputs for cell in notebook.cells if cell.cell_type == "code")
-    text = "".join(output.text for output in printed)
+    text = "".join(output.get("text", "") for output in printed)
     assert "winner t0" in text and "Traceback" not in text
     assert "best_fid" in table[-1].data["text/html"]
     assert wall[-1].data["image/png"]
