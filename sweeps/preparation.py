@@ -6,7 +6,9 @@ driver sees facts and references to objects, never the objects.
 
 import contextlib
 import importlib
+import math
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,10 +93,18 @@ class Ready:
     trainer: str
     interrupt: Interrupt
 
-    def wait(self, reference: Any) -> Any:
-        """What a reference comes to. Raises: Interrupted, if a signal comes first."""
+    def wait(self, reference: Any, *, patience: float = math.inf) -> Any:
+        """What a reference comes to.
+
+        Raises:
+            Interrupted: a signal came first.
+            TimeoutError: it took longer than so many seconds.
+        """
+        begin = time.monotonic()
         while not ray.wait([reference], timeout=0.3)[0]:
             self.interrupt.check()
+            if time.monotonic() > begin + patience:
+                raise TimeoutError(f"no answer in {patience:g} s")
         return ray.get(reference)
 
 

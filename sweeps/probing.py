@@ -34,6 +34,8 @@ KINDS = ("architecture", "penalty", "precision")
 """Choices whose cost nobody knows beforehand: each is tried."""
 MOST = 6
 """Settings tried; each costs the time to compile it, some seconds."""
+PATIENCE = 120.0
+"""Seconds after which a setting is known to be a slow one, and left."""
 _LEAVE = 0.1
 """Share of the memory that is free which a trial on trial does not get, for the machine to live on."""
 
@@ -110,26 +112,32 @@ def plan_lines(space: Space, ready: Ready, *, out: Path, view: View) -> list[str
     if space.resources.roles:
         return ["  time and disk are not measured beforehand for trials in several processes"]
     speeds: list[tuple[Corner, Speed]] = []
-    problems = []
+    slow, problems = [], []
     probe: Any = None
     for corner in corners(space):
         view.say(f"trying {corner.named}")
         probe = probe or _probe(space, ready)
         config = space.config(corner.params, init_seed=space.sweep.seed)
         try:
-            speeds.append((corner, ready.wait(probe.measure.remote(config))))
+            speeds.append((corner, ready.wait(probe.measure.remote(config), patience=PATIENCE)))
+            continue
+        except TimeoutError:
+            slow.append(f"  {corner.named}: a step and two evaluations take over {duration(PATIENCE)}")
         except ray.exceptions.RayError as error:
             problems.append(
                 f"{space.source.name}: a trial with {corner.named} cannot run here: {_why(error)}."
                 " Narrow the search, or give a trial more."
             )
-            ray.kill(probe)
-            probe = None
+        ray.kill(probe)
+        probe = None
     if probe is not None:
         ray.kill(probe)
     if problems:
         raise UserError(*problems)
-    return [*_time_lines(space, speeds, capacity=ready.capacity), _disk_line(space, speeds, out=out)]
+    if not speeds:
+        return slow
+    times = _time_lines(space, speeds, capacity=ready.capacity)
+    return [*slow, *times, _disk_line(space, speeds, out=out)]
 
 
 def _probe(space: Space, ready: Ready) -> Any:
