@@ -23,7 +23,7 @@ sweep: .venv/made
 	@exec $(python) sweeps/run.py --space "$(SPACE)" $(ARGS)
 
 test: .venv/made
-	@exec $(python) -m pytest -n 2 --dist loadfile -m "$(quick)" $(ARGS)
+	@exec $(python) -m pytest -n 2 --dist worksteal -m "$(quick)" $(ARGS)
 
 test-all: .venv/made .venv-references/made chromium
 	@exec $(python) -m pytest --no-skips -n 2 --dist loadfile $(ARGS)
