@@ -267,7 +267,7 @@ def test_killed_at_each_step_of_closing_a_sweep(
     parent, _ = sweep.runs()
     assert parent.data.tags["outcome"] == "complete"
     assert parent.data.tags["winner_fid_fresh"] == "1.0"
-    assert "winner t006" in (sweep.folder / "report.md").read_text()
+    assert "(t006) is the best of 6 trials" in (sweep.folder / "report.md").read_text()
 
 
 def test_killed_while_it_mends_a_torn_journal(sweep: KilledSweep, undisturbed: Undisturbed) -> None:
