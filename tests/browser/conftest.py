@@ -26,8 +26,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
     sweep = Sweep(tmp_path_factory.mktemp("pages"), name="pages")
 
     def kill(driver: psutil.Process) -> None:
-        # At work a trial's process goes by the name Tune gives it.
-        worker, *_ = titled("ray::ResourceTrainable", driver.children(recursive=True))
+        # At work a trial's process goes by the name Tune gives it, between two ticks by ours.
+        family = driver.children(recursive=True)
+        worker, *_ = titled("ray::ResourceTrainable", family) + titled("ray::SweepTrial", family)
         worker.kill()
 
     status = sweep.run_until(lambda line: line.startswith("t001  3"), kill, "--space", str(SPACE))
