@@ -54,11 +54,11 @@ def address(finished: Sweep) -> Iterator[str]:
 
     def answers() -> bool:
         with suppress(OSError):
-            return urllib.request.urlopen(found, timeout=2).status == 200
+            return urllib.request.urlopen(found, timeout=20).status == 200
         return False
 
     try:
-        until(answers, seconds=90)
+        until(answers, seconds=180)
         yield found
     finally:
         family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
