@@ -46,9 +46,11 @@ def address(finished: Sweep) -> Iterator[str]:
         port = free.getsockname()[1]
     database = f"sqlite:///{finished.out / 'mlflow.db'}"
     command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", database, "--port", str(port)]
+    # Its runners of jobs, seven processes, have nothing to do here.
+    environment = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     with (finished.out / "ui.txt").open("wb") as log:
         server = subprocess.Popen(
-            [*command, "--workers", "1"], cwd=finished.out, stdout=log, stderr=log, env=os.environ
+            [*command, "--workers", "1"], cwd=finished.out, stdout=log, stderr=log, env=environment
         )
     found = f"http://127.0.0.1:{port}"
 
