@@ -1,5 +1,6 @@
 """Parts of a Markdown page, as lines."""
 
+import re
 from typing import Any
 
 
@@ -12,9 +13,16 @@ def items(lines: list[str]) -> list[str]:
 
 
 def table(rows: list[list[str]]) -> list[str]:
-    """The first row is the heading."""
+    """The first row is the heading; columns of numbers are right-aligned."""
     head, *rest = [[each.replace("|", "\\|") for each in row] for row in rows]
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest)]
+    aligned = ["---:" if _numbers(column) else "---" for column in zip(*rest, strict=True)]
+    return [f"| {' | '.join(row)} |" for row in (head, aligned or ["---"] * len(head), *rest)]
+
+
+def _numbers(column: tuple[str, ...]) -> bool:
+    """Whether there are numbers in it, and nothing else but gaps."""
+    said = [each for each in column if each not in ("", "-")]
+    return bool(said) and all(re.fullmatch(r"[-+]?(\d[\d.,]*(e[-+]?\d+)?|inf|nan)%?", each) for each in said)
 
 
 def cell(value: Any) -> str:

@@ -17,9 +17,8 @@ h1, h2 { line-height: 1.2; }
 h2 { margin-top: 2.2rem; border-bottom: 1px solid #d8dee4; padding-bottom: .2rem; }
 .table, .figure { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .87rem; white-space: nowrap; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid #e6eaee; text-align: right; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid #e6eaee; text-align: left; }
 th { background: #f4f6f8; }
-td:nth-child(2), th:nth-child(2) { text-align: left; }
 img { max-width: 100%; image-rendering: pixelated; }
 pre { background: #f4f6f8; padding: .6rem; overflow-x: auto; }
 """

@@ -62,7 +62,7 @@ def test_the_report_holds_answer_table_reasons_and_how_it_was_measured(
         "## Trials",
         "",
         "|  | trial | best FID | +- | kimg | core-s | outcome | verdict | gp_weight | n_critic |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| ---: | --- | ---: | --- | ---: | ---: | --- | --- | ---: | ---: |",
         *(f"| {' | '.join(row)} |" for row in ranking(records)[1:]),
         "",
         *told_apart(records, []),
@@ -110,7 +110,7 @@ def test_a_cost_to_compare_with_is_a_table_of_its_own(
     start = lines.index("## FID against cost")
     assert lines[start + 2 : start + 6] == [
         "| for | best FID | trial | kimg | settings |",
-        "| --- | --- | --- | --- | --- |",
+        "| --- | ---: | --- | ---: | --- |",
         "| 10 core-seconds | 10.0 | t004 | 1 | gp_weight 0.761, n_critic 3 |",
         "",
     ]
