@@ -153,15 +153,10 @@ class Space:
     def misfits(self, *, train_images: int = sys.maxsize) -> list[str]:
         """What settings of training do not go with each other and the replicas of a trial."""
         problems = []
-        for size, steps, norm in itertools.product(
-            *(self._possible(field) for field in ("batch_size", "accumulation_steps", "generator_norm"))
-        ):
+        searchable = ("batch_size", "accumulation_steps", "generator_norm")
+        for values in itertools.product(*map(self._possible, searchable)):
             for clash in misfits(
-                batch_size=size,
-                accumulation_steps=steps,
-                generator_norm=norm,
-                run_eagerly=self.base.run_eagerly,
-                jit_compile=self.base.jit_compile,
+                self.base.model_dump() | dict(zip(searchable, values, strict=True)),
                 replicas=self.resources.replicas,
                 asynchronous=self.resources.strategy == "parameter_server",
                 train_images=train_images,

@@ -129,6 +129,7 @@ ORDER = {
         "measuring",
         "trainer",
         "run_folder",
+        "opening",
         "train",
         "sample",
     ],

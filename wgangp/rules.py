@@ -44,28 +44,17 @@ def clashes(settings: Mapping[str, Any]) -> list[Clash]:
 
 
 def misfits(
-    *,
-    batch_size: int,
-    accumulation_steps: int,
-    generator_norm: str,
-    run_eagerly: bool,
-    jit_compile: bool,
-    replicas: int,
-    asynchronous: bool,
-    train_images: int,
+    settings: Mapping[str, Any], *, replicas: int, asynchronous: bool, train_images: int
 ) -> list[Clash]:
     """What of these settings does not go with so many replicas and images.
 
     Args:
-        batch_size: and the next four, as in `TrainConfig`.
-        accumulation_steps: see there.
-        generator_norm: see there.
-        run_eagerly: see there.
-        jit_compile: see there.
+        settings: all fields of `TrainConfig`, by name.
         replicas: that share a batch.
         asynchronous: whether parameter servers keep the weights.
         train_images: images to train on.
     """
+    batch_size, accumulation_steps = settings["batch_size"], settings["accumulation_steps"]
     found = []
     parts = replicas * accumulation_steps
     if batch_size % parts:
@@ -80,14 +69,14 @@ def misfits(
             " use a smaller batch"
         )
         found.append(Clash(message, fields=("batch_size",)))
-    if generator_norm == "batch" and (accumulation_steps > 1 or asynchronous):
+    if settings["generator_norm"] == "batch" and (accumulation_steps > 1 or asynchronous):
         reason = "under parameter_server" if asynchronous else f"with accumulation_steps {accumulation_steps}"
         message = f"generator_norm must be none {reason}, got batch, whose statistics are of the whole batch"
         found.append(Clash(message, fields=("generator_norm", "accumulation_steps")))
-    if jit_compile and replicas > 1:
+    if settings["jit_compile"] and replicas > 1:
         found.append(Clash(f"jit_compile must be false with {replicas} replicas", fields=("jit_compile",)))
-    for field, value in (("run_eagerly", run_eagerly), ("jit_compile", jit_compile)):
-        if value and asynchronous:
+    for field in ("run_eagerly", "jit_compile"):
+        if settings[field] and asynchronous:
             found.append(Clash(f"{field} must be false under parameter_server", fields=(field,)))
     return found
 

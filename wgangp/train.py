@@ -15,14 +15,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from wgangp import outside, settings_file
-from wgangp.config import TrainConfig
+from wgangp import opening, settings_file
 from wgangp.errors import UserError
 from wgangp.quiet import import_tensorflow
 from wgangp.run_folder import Run
-from wgangp.settings_file import SettingsFile, explain
 from wgangp.strategies import PLACEMENTS, missing
 
 if TYPE_CHECKING:
@@ -46,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     run = None
     try:
-        run = _resumed(options) if options.resume else _new(options)
+        run = _run(options)
         return _train(run, options)
     except UserError as error:
         print(error, file=sys.stderr)
@@ -57,6 +53,14 @@ def main(arguments: list[str] | None = None) -> int:
             again = [sys.executable, "-m", "wgangp.train", "--resume", str(run.folder), *_where(options)]
             print(f"Go on: cd {shlex.quote(str(ROOT))} && {shlex.join(again)}", file=sys.stderr)
         return 130
+
+
+def _run(options: argparse.Namespace) -> Run:
+    if not options.resume:
+        return opening.new(options.settings, options.set, out=options.out.resolve(), go_on=options.go_on)
+    if options.settings or options.set or options.go_on:
+        raise UserError("--resume: takes no settings; a run goes on with those it was started with.")
+    return opening.again(options.resume.resolve())
 
 
 def _train(run: Run, options: argparse.Namespace) -> int:
@@ -144,63 +148,6 @@ def _prepare(run: Run, cache: Path) -> "Prepared":
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=import_tensorflow) as apart:
         return apart.submit(prepare, run.config, cache=cache, say=_say).result()
-
-
-def _new(options: argparse.Namespace) -> Run:
-    if options.settings is None and not options.set:
-        raise UserError("Give a settings file, for example best.yaml, or --set key=value; see --help.")
-    if options.settings is None:
-        file = settings_file.parse("{}", name="--set", overrides=options.set)
-    else:
-        file = settings_file.read(options.settings, overrides=options.set)
-    features = options.settings.parent / "features" if options.settings and "from" in file.values else None
-    if features is not None and not (features / "features.json").exists():
-        print(f"warning: {features} is gone, so FID is not that of the sweep", file=sys.stderr)
-        features = None
-    config = _config(file, features)
-    out = options.out.resolve()
-    taken = [int(path.name[6:]) for path in out.glob("train-*") if path.name[6:].isdigit()]
-    before = _checkpoint_before(file, config, features) if options.go_on else None
-    return Run(config, out / f"train-{max(taken, default=0) + 1:04d}", features, before)
-
-
-def _checkpoint_before(file: SettingsFile, config: TrainConfig, features: Path | None) -> Path:
-    """The winner's last checkpoint, from which the run is to go on."""
-    origin = file.values.get("from")
-    name = origin.get("checkpoint") if isinstance(origin, dict) else None
-    if not name or features is None:
-        raise UserError(f"--continue: goes with a sweep's best.yaml, in its place; {file.name} is none.")
-    path = features.parent / str(name)
-    if not (path / "manifest.json").exists():
-        raise UserError(f"--continue: the winner's checkpoint is gone: {path}. Train it anew without.")
-    if config.lr_schedule != "constant":
-        raise UserError(
-            f"--continue: goes with lr_schedule: constant, got {config.lr_schedule}: its rates have come to 0"
-            " by the end of the budget. Train it anew with a longer one."
-        )
-    return path
-
-
-def _resumed(options: argparse.Namespace) -> Run:
-    if options.settings or options.set or options.go_on:
-        raise UserError("--resume: takes no settings; a run goes on with those it was started with.")
-    folder = options.resume.resolve()
-    features = folder / "features"
-    return Run(_config(settings_file.read(folder / "settings.yaml"), features), folder, features)
-
-
-def _config(file: SettingsFile, features: Path | None = None) -> TrainConfig:
-    origin = file.values.get("from")
-    if isinstance(origin, dict):
-        print(", ".join(f"{key} {value}" for key, value in origin.items() if key != "features_sha256"))
-    values: dict[str, Any] = {key: value for key, value in file.values.items() if key != "from"}
-    for field in outside.FIELDS:
-        if field in values:
-            values[field] = outside.absolute(field, values[field], file=file, key=(field,), frozen=features)
-    try:
-        return TrainConfig(**values).resolved()
-    except ValidationError as error:
-        raise UserError(*explain(error, file, known=TrainConfig.model_fields)) from None
 
 
 def _ignore_tf_config() -> None:

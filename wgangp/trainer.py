@@ -215,27 +215,19 @@ class Trainer:
         return self._gan.critic_steps * self._config.batch_size
 
     def _check(self, config: TrainConfig) -> None:
-        facts, replicas = self._prepared.facts, self._strategy.num_replicas_in_sync
-        problems = []
+        facts, problems = self._prepared.facts, []
         for name in ("dataset", "split_seed"):
             if getattr(config, name) != facts[name]:
                 problems.append(
                     f"{name}: must be what was prepared, {facts[name]}, got {getattr(config, name)}."
                 )
-        asynchronous = isinstance(self._strategy, tf.distribute.ParameterServerStrategy)
-        problems += [
-            f"{clash}."
-            for clash in misfits(
-                batch_size=config.batch_size,
-                accumulation_steps=config.accumulation_steps,
-                generator_norm=config.generator_norm,
-                run_eagerly=config.run_eagerly,
-                jit_compile=config.jit_compile,
-                replicas=replicas,
-                asynchronous=asynchronous,
-                train_images=len(self._prepared.images),
-            )
-        ]
+        found = misfits(
+            config.model_dump(),
+            replicas=self._strategy.num_replicas_in_sync,
+            asynchronous=isinstance(self._strategy, tf.distribute.ParameterServerStrategy),
+            train_images=len(self._prepared.images),
+        )
+        problems += [f"{clash}." for clash in found]
         if problems:
             raise UserError(*problems)
 

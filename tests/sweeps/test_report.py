@@ -10,7 +10,7 @@ from sweeps.folder import SweepFolder
 from sweeps.ranking import ranking, told_apart
 from sweeps.records import TrialRecord, short
 from sweeps.results import Results
-from wgangp import settings_file, train
+from wgangp import opening, settings_file
 from wgangp.config import TrainConfig
 
 from .conftest import FACTS
@@ -35,7 +35,7 @@ def test_best_yaml_is_read_by_the_command_that_trains_one_run(
     report.write_best(folder, best, config, facts=FACTS)
 
     file = settings_file.read(folder.best_yaml)
-    assert train._config(file) == config
+    assert opening.config_of(file) == config
     assert file.values["from"] == {
         "sweep": "gp-0001",
         "trial": "t003",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.wgangp.under import ROOT
-from wgangp import settings_file
+from wgangp import opening, settings_file
 from wgangp import train as module
 from wgangp.errors import UserError
 
@@ -74,9 +74,9 @@ def test_with_frozen_features_inception_need_not_be_there_any_more(tmp_path: Pat
     gone = str(tmp_path / "graph.pb")
     file = settings_file.parse(f"features: inception\ninception: {gone}", name="settings.yaml")
 
-    assert module._config(file, tmp_path / "features").inception == gone
+    assert opening.config_of(file, tmp_path / "features").inception == gone
     with pytest.raises(UserError, match=r"settings\.yaml:2: inception: must be a file, got "):
-        module._config(file, None)
+        opening.config_of(file, None)
 
 
 @pytest.mark.parametrize(
