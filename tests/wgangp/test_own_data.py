@@ -3,6 +3,7 @@
 import io
 import pickle
 import sys
+import urllib.request
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -310,6 +311,8 @@ def no_network(patch: pytest.MonkeyPatch, home: Path) -> None:
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         patch.setenv(name, "http://127.0.0.1:9")
     patch.setenv("no_proxy", "")
+    # urllib keeps what it has read of these for the whole process: here afterwards it would still be this.
+    patch.setattr(urllib.request, "_opener", None)
     patch.setenv("KERAS_HOME", str(home))
 
 
