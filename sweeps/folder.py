@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from wgangp import files
 from wgangp.errors import UserError
 
 
@@ -116,9 +117,7 @@ class SweepFolder:
     def identify(self) -> str:
         """The sweep's id, made at its first start."""
         if not self.sweep_id:
-            aside = self.path / ".id.new"
-            aside.write_text(f"{self.name}-{secrets.token_hex(4)}\n")
-            aside.replace(self.path / "id")
+            files.write(self.path / "id", f"{self.name}-{secrets.token_hex(4)}\n".encode())
         return self.sweep_id
 
     def holder(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 from sweeps.folder import SweepFolder
+from wgangp import files
 from wgangp.errors import UserError
 
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
@@ -85,9 +86,8 @@ def store_of(folder: SweepFolder) -> str:
 def remember(folder: SweepFolder, uri: str) -> None:
     """Keep the address for `store_of`."""
     default = database_file(uri) == (folder.out / "mlflow.db").resolve()
-    aside = folder.path / ".tracking.new"
-    aside.write_text(json.dumps({"store": without_secrets(uri), "beside": default}) + "\n", encoding="utf-8")
-    aside.replace(_memory(folder))
+    kept = json.dumps({"store": without_secrets(uri), "beside": default}) + "\n"
+    files.write(_memory(folder), kept.encode())
 
 
 def remembers(folder: SweepFolder) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wgangp import files
 from wgangp.config import TrainConfig
 from wgangp.convergence import Verdict, verdict
 from wgangp.progress import Progress
@@ -45,9 +46,7 @@ class Run:
             if fresh:
                 writer.writeheader()
             writer.writerow(row)
-        aside = self.folder / ".samples.new"
-        aside.write_bytes(progress.samples)
-        aside.replace(self.folder / "samples.png")
+        files.write(self.folder / "samples.png", progress.samples)
         metrics = progress.metrics
         line = (
             f"{progress.images_seen / 1000:g}/{self.config.budget_kimg:g} kimg"

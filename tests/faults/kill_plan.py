@@ -20,8 +20,8 @@ from typing import Any
 FILES = {
     ("open", "*-0001/lock"): "folder claimed",
     ("replace", "*/.space.yaml.*"): "space named",
-    ("replace", "*/.id.new"): "id named",
-    ("replace", "*/.tracking.new"): "store remembered",
+    ("replace", "*/.id.*"): "id named",
+    ("replace", "*/.tracking.*"): "store remembered",
     ("write_bytes", "*/study.log.torn"): "torn line kept",
     ("open", "*/study.log"): "torn line cut",  # with pathlib it is opened for this only
     ("unlink", "*/study.log.lock"): "stale lock removed",
