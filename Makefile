@@ -26,7 +26,7 @@ test: .venv/made
 	@exec $(python) -m pytest -n 2 --dist worksteal -m "$(quick)" $(ARGS)
 
 test-all: .venv/made .venv-references/made chromium
-	@exec $(python) -m pytest --no-skips -n 2 --dist loadfile $(ARGS)
+	@exec $(python) -m pytest --no-skips -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 references: .venv-references/made
 
