@@ -76,7 +76,7 @@ def reason(space: Space, *, tick: int) -> str:
         case "percentile":
             return f"not among the best {asked.percentile:g} % of the complete trials {at}"
         case "patient":
-            return f"no better for {asked.patience_kimg:g} kimg {at}"
+            return f"no better for {space.patience_kimg:g} kimg {at}"
     return f"not among the best 1/{asked.reduction_factor} {at}"
 
 

@@ -92,6 +92,11 @@ class Space:
         return math.ceil(self.base.ticks / 3) if kimg is None else round(kimg / self.base.tick_kimg)
 
     @property
+    def patience_kimg(self) -> float:
+        """The same, in thousands of real images seen."""
+        return self.patience * self.base.tick_kimg
+
+    @property
     def pruning(self) -> str:
         """When trials are ended, for a person."""
         rungs = [f"{rung * self.base.tick_kimg:g}" for rung in self.rungs]
@@ -99,7 +104,7 @@ class Space:
             case "none":
                 return "none is pruned"
             case "patient":
-                return f"pruned after {self.patience * self.base.tick_kimg:g} kimg without progress"
+                return f"pruned after {self.patience_kimg:g} kimg without progress"
             case "median" | "percentile":
                 return f"compared at every tick from {rungs[0]} kimg on" if rungs else "none is pruned"
         return f"compared at {', '.join(rungs) or 'none'} kimg"

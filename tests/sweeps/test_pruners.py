@@ -111,8 +111,11 @@ def test_the_best_percent_of_complete_trials_go_on(ends: PruneAll) -> None:
     assert ends(flat(10, 50, 20, 40, 30, 21, 20), *asked) == [*[COMPLETE] * 5, ("pruned", 1, why), COMPLETE]
 
 
-def test_who_gets_no_better_for_long_is_ended(ends: PruneAll) -> None:
-    asked = ("pruner.name=patient", "pruner.patience_kimg=3")
+@pytest.mark.parametrize(
+    "patience", [[], ["pruner.patience_kimg=3"]], ids=["a third of the budget", "3 kimg"]
+)
+def test_who_gets_no_better_for_long_is_ended(ends: PruneAll, patience: list[str]) -> None:
+    asked = ("pruner.name=patient", *patience)
     stuck = [50, 40, 41, 42, 43, 39, 38, 37, 36]
     just_in_time = [50, 40, 41, 42, 39, 41, 42, 38, 36]
     level = [40] * BUDGET
