@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from sweeps.search import KINDS
-from sweeps.space_file import COSTS, SECTIONS
+from sweeps.space_file import COSTS, NAME, SECTIONS
 from wgangp.config import TrainConfig, is_searchable
 
 Schema = dict[str, Any]
@@ -31,7 +31,7 @@ def schema() -> Schema:
         "additionalProperties": False,
         "required": ["search"],
         "properties": {
-            "name": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"},
+            "name": {"type": "string", "pattern": f"^{NAME}$"},
             "search": {
                 "description": "what the sampler proposes",
                 **_object({name: _searches(name, field) for name, field in searched.items()}),

@@ -59,6 +59,8 @@ KEYS = [
     *("sweep", "finalists", "compare", "resources", "study"),
 ]
 COSTS: tuple[Cost, ...] = get_args(Cost)
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+"""A space's name: of a folder, an experiment, a registered model and its aliases, which have no dots."""
 PACKAGES = {"gp": "torch", "cmaes": "cmaes"}
 """What samplers need beyond what is always installed."""
 
@@ -67,10 +69,11 @@ def check(file: SettingsFile, *, default_name: str) -> Space:
     """Turn the values of a space file into a `Space`, or raise a UserError with all that is wrong."""
     problems = [file.problem((key,), unknown(key, KEYS)) for key in file.values if key not in KEYS]
     name = file.values.get("name", default_name)
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
-        problems.append(
-            file.problem(("name",), f"must be letters, digits, '-', '_' or '.', 64 at most, got {show(name)}")
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
+        sentence = (
+            f"must be letters, digits, '-' or '_', 64 at most (default: the file's name), got {show(name)}"
         )
+        problems.append(file.problem(("name",), sentence))
     parts: dict[str, Any] = {}
     for key, model in SECTIONS.items():
         part = _part(file, (key,), model, _mapping(file, key, problems), problems)

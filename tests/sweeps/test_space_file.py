@@ -222,6 +222,17 @@ def test_a_setting_that_came_into_being_since_is_unchanged_at_its_default() -> N
         unchanged.check_unchanged(parsed(ONE, "resources={cpus: 2, placement: split}"), frozen)
 
 
+def test_a_file_without_a_name_lends_its_own_where_that_can_be_one(tmp_path: Path) -> None:
+    for name in ("my-space.yaml", "my.space.yaml"):
+        (tmp_path / name).write_text(ONE)
+
+    assert space_file.load(tmp_path / "my-space.yaml").name == "my-space"
+    with pytest.raises(
+        UserError, match=r"name: must be letters, .* \(default: the file's name\), got 'my\.space'"
+    ):
+        space_file.load(tmp_path / "my.space.yaml")
+
+
 def test_files_that_are_no_settings_are_refused(tmp_path: Path) -> None:
     (tmp_path / "large.yaml").write_text("#" * 50_001)
     (tmp_path / "latin.yaml").write_bytes("name: é".encode("latin-1"))

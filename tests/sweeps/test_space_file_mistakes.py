@@ -10,7 +10,7 @@ from wgangp.errors import UserError
 
 SEARCH = "search: {gp_weight: {type: float, low: 0.1, high: 100, log: true}}\n"
 FIXED = "cannot be searched, trials would not compare; fix it under train."
-NAME = "must be letters, digits, '-', '_' or '.', 64 at most"
+NAME = "must be letters, digits, '-' or '_', 64 at most (default: the file's name)"
 INSIDE = "change it or the search."
 
 BAD: dict[str, tuple[str, list[str]]] = {
@@ -347,6 +347,7 @@ compare: [core_seconds, core_seconds]
         ],
     ),
     "a name that would leave the folder": (SEARCH + "name: ../x", [f"gp.yaml:2: name: {NAME}, got '../x'"]),
+    "a name that no alias can have": (SEARCH + "name: gp.v2", [f"gp.yaml:2: name: {NAME}, got 'gp.v2'"]),
     "a name that is a number": (SEARCH + "name: 7", [f"gp.yaml:2: name: {NAME}, got 7"]),
 }
 
