@@ -66,7 +66,7 @@ types: .venv/made
 	touch $@ && \
 	echo "Made .venv in $$(($$(date +%s) - start)) s."
 
-# In an environment of its own: beside PyTorch TensorFlow crashes, and torch-fidelity brings a package named tests.
+# In an environment of its own: in one process with PyTorch TensorFlow crashes, and torch-fidelity brings a package named tests.
 .venv-references/made: requirements-references.txt
 	@echo "Making .venv-references, once: PyTorch and what is compared with it, 5.5 GB, one to three minutes ..."
 	@rm -rf .venv-references && $(PYTHON) -m venv .venv-references
