@@ -49,28 +49,29 @@ class Corner:
 
 
 def corners(space: Space) -> list[Corner]:
-    """The cheapest setting, the dearest, and the one with the largest batches; each with every kind."""
-    ends: list[dict[str, Value]] = []
-    for cheap in (True, False):
-        ends.append({field: _end(space, field, cheap=cheap) for field in space.search})
-    largest = dict(ends[1])
+    """The cheapest setting, the dearest of every kind, also with the largest batches, then the others."""
+    cheapest, dearest = (
+        {field: _end(space, field, cheap=cheap) for field in space.search} for cheap in (True, False)
+    )
+    dear = [dearest]
     if "batch_size" in space.search:
-        largest["batch_size"] = max(space.search["batch_size"].ends(), key=_number)
-        ends.append(largest)
+        dear.append(dearest | {"batch_size": max(space.search["batch_size"].ends(), key=_number)})
     kinds: list[dict[str, Value]] = [{}]
     for field in KINDS:
         if field in space.search:
             kinds = [kind | {field: choice} for kind in kinds for choice in space.search[field].ends()]
-    found: list[Corner] = []
-    for values in ends:
-        for kind in kinds:
-            params = conditions.given(space.search, values | kind)
-            named = [field for field in (*DEARER, *KINDS) if field in params]
-            words = ", ".join(f"{field} {short(params[field])}" for field in named)
-            corner = Corner(params, words or "the fixed settings")
-            if corner.named not in [other.named for other in found]:
-                found.append(corner)
-    return found[:MOST]
+    most_telling_first = [
+        cheapest | kinds[0],
+        *(end | kind for end in dear for kind in kinds),
+        *(cheapest | kind for kind in kinds[1:]),
+    ]
+    found: dict[str, Corner] = {}
+    for values in most_telling_first:
+        params = conditions.given(space.search, values)
+        named = [field for field in (*DEARER, *KINDS) if field in params]
+        words = ", ".join(f"{field} {short(params[field])}" for field in named) or "the fixed settings"
+        found.setdefault(words, Corner(params, words))
+    return list(found.values())
 
 
 def _end(space: Space, field: str, *, cheap: bool) -> Value:
@@ -112,9 +113,10 @@ def plan_lines(space: Space, ready: Ready, *, out: Path, view: View) -> list[str
     if space.resources.roles:
         return ["  time and disk are not measured beforehand for trials in several processes"]
     speeds: list[tuple[Corner, Speed]] = []
-    slow, problems = [], []
+    unknown, problems = [], []
     probe: Any = None
-    for corner in corners(space):
+    found = corners(space)
+    for corner in found[:MOST]:
         view.say(f"trying {corner.named}")
         probe = probe or _probe(space, ready)
         config = space.config(corner.params, init_seed=space.sweep.seed)
@@ -122,7 +124,7 @@ def plan_lines(space: Space, ready: Ready, *, out: Path, view: View) -> list[str
             speeds.append((corner, ready.wait(probe.measure.remote(config), patience=PATIENCE)))
             continue
         except TimeoutError:
-            slow.append(f"  {corner.named}: a step and two evaluations take over {duration(PATIENCE)}")
+            unknown.append(f"  {corner.named}: a step and two evaluations take over {duration(PATIENCE)}")
         except ray.exceptions.RayError as error:
             problems.append(
                 f"{space.source.name}: a trial with {corner.named} cannot run here: {_why(error)}."
@@ -134,10 +136,12 @@ def plan_lines(space: Space, ready: Ready, *, out: Path, view: View) -> list[str
         ray.kill(probe)
     if problems:
         raise UserError(*problems)
+    if left := found[MOST:]:
+        unknown.append(f"  not tried: {left[0].named}" + (f" and {len(left) - 1} more" if left[1:] else ""))
     if not speeds:
-        return slow
+        return unknown
     times = _time_lines(space, speeds, capacity=ready.capacity)
-    return [*slow, *times, _disk_line(space, speeds, out=out)]
+    return [*unknown, *times, _disk_line(space, speeds, out=out)]
 
 
 def _probe(space: Space, ready: Ready) -> Any:

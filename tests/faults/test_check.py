@@ -23,7 +23,16 @@ def test_the_plan_tells_speed_time_and_disk(sweep: Any, space: str) -> None:
     assert any(
         line.startswith("  checkpoints of at most 2.0 MB, two for each trial: 12.0 MB;") for line in lines
     )
+    assert "not tried" not in sweep.output
     assert not sweep.folder.exists()
+
+
+def test_what_of_many_corners_was_not_tried_is_said(sweep: Any, space: str) -> None:
+    many = "search.penalty={type: categorical, choices: [two_sided, one_sided, zero_centered, r1]}"
+    assert sweep.run("--space", space, *CORNERS, "--set", many, "--check") == 0, sweep.output
+
+    assert "trying n_critic 1, penalty r1" in sweep.output
+    assert "  not tried: n_critic 8, penalty zero_centered and 1 more" in sweep.output.splitlines()
 
 
 @pytest.mark.parametrize(("do", "why"), [("kill", "worker"), ("raise", "the script says so")])
