@@ -16,7 +16,8 @@ from tests.faults.warm import Starter, ray_cluster
 
 SPACE = Path(__file__).with_name("killed.yaml")
 TRIALS = 6
-BREAKS = {3: [{"tick": 3, "do": "raise", "times": 1}], 4: [{"tick": 2, "do": "diverge"}]}
+DIVERGES = {4: [{"tick": 2, "do": "diverge"}]}
+BREAKS = DIVERGES | {3: [{"tick": 3, "do": "raise", "times": 1}]}
 """By gp_weight, for which see the space. The third trial fails, so that a resume has to copy it."""
 
 ONCE = ["study", "space", "scored_with", "trials", "starts"]
@@ -24,6 +25,8 @@ ONCE += ["constraints:diverged", "last_error", "fail", "copy"]
 OFTEN = ["trial", "attempts", "value", "rung", "tick", "checkpoints", "complete", "pruned"]
 JOURNAL = [f"journal {kind}" for kind in ONCE + OFTEN]
 """What Optuna's journal is told, each record a write."""
+OF_A_FAILURE = ["journal last_error", "journal fail", "journal copy"]
+"""These come only if a trial fails."""
 OUTBOX = ["picture kept", "line kept"]
 MLFLOW = [
     *("run made", "line sent", "values logged", "picture sent", "thumbnail sent", "pictures tagged"),
@@ -108,10 +111,9 @@ def _timeless(tick: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A sweep nobody killed: one start that a trial fails in, and one resume."""
+    """What came of it if nobody killed it: in each start, and of each trial."""
 
     moments: list[list[str]]
-    """What came in each start."""
     story: dict[str, Any]
 
     def place(self, moment: str, which: str) -> tuple[int, int]:
@@ -159,15 +161,29 @@ def sweep(new: Callable[[], KilledSweep]) -> Iterator[KilledSweep]:
     shutil.rmtree(made.out)
 
 
-@pytest.fixture(scope="session")
-def undisturbed(new: Callable[[], KilledSweep]) -> Undisturbed:
-    sweep, moments = new(), []
-    for number, status in enumerate((1, 0)):
+def let_live(sweep: KilledSweep, *statuses: int) -> Undisturbed:
+    """Start a sweep and resume it, with these exit statuses."""
+    moments = []
+    for number, status in enumerate(statuses):
         assert sweep.start_undisturbed(number) == status, sweep.output
         moments.append(sweep.plan.passed)
     assert_all_is_well(sweep)
     assert Counter((tick["gp_weight"], tick["tick"]) for tick in sweep.ticks()).most_common(1)[0][1] == 1
     return Undisturbed(moments, sweep.story())
+
+
+@pytest.fixture(scope="session")
+def undisturbed(new: Callable[[], KilledSweep]) -> Undisturbed:
+    """One start, in which a trial fails, and one resume, which copies it."""
+    return let_live(new(), 1, 0)
+
+
+@pytest.fixture(scope="session")
+def unbroken(new: Callable[[], KilledSweep]) -> Undisturbed:
+    """One start, in which no trial fails."""
+    sweep = new()
+    sweep.script(faults=DIVERGES)
+    return let_live(sweep, 0)
 
 
 def assert_all_is_well(sweep: KilledSweep, *, at_once: int = 1) -> None:
@@ -193,7 +209,7 @@ def killed_and_resumed(
     assert sweep.story() == undisturbed.story
 
 
-def test_the_table_of_moments_is_honest(undisturbed: Undisturbed) -> None:
+def test_the_table_of_moments_is_honest(undisturbed: Undisturbed, unbroken: Undisturbed) -> None:
     """Each moment of the table comes in a sweep, and whatever comes is in the table."""
     came = {moment for moments in undisturbed.moments for moment in moments}
     known = {*JOURNAL, *OUTBOX, *MLFLOW, *CHECKPOINTS, *MAKING, *CLOSING}
@@ -201,6 +217,8 @@ def test_the_table_of_moments_is_honest(undisturbed: Undisturbed) -> None:
     assert set(FILES.values()) <= known | {"folder claimed", *MENDING}
     times = Counter(moment for moments in undisturbed.moments for moment in moments)
     assert {moment for moment in JOURNAL if times[moment] == 1} == {f"journal {kind}" for kind in ONCE}
+    assert known - {moment for moments in unbroken.moments for moment in moments} == set(OF_A_FAILURE)
+    assert unbroken.story == undisturbed.story
     outcomes = {label: state for label, (_, _, state, _) in undisturbed.story.items()}
     assert [outcomes[label] for label in ("t002", "t004", "t005")] == ["PRUNED"] * 3
     assert len(undisturbed.story["t003"][3]) == len(undisturbed.story["t006"][3]) == 4
@@ -216,12 +234,16 @@ PLACES = [
 
 @pytest.mark.parametrize(("moment", "which"), PLACES, ids=lambda word: word)
 def test_killed_twice_at_a_moment(
-    sweep: KilledSweep, undisturbed: Undisturbed, moment: str, which: str
+    sweep: KilledSweep, undisturbed: Undisturbed, unbroken: Undisturbed, moment: str, which: str
 ) -> None:
     """Before it, then as soon as it comes again, half-way through it if it has a half."""
-    start, count = undisturbed.place(moment, which)
-    if moment in ("journal last_error", "journal fail"):
-        sweep.script(faults=BREAKS | {3: [{"tick": 3, "do": "raise", "times": 2}]})
+    if moment in OF_A_FAILURE:
+        times = 1 if moment == "journal copy" else 2
+        sweep.script(faults=BREAKS | {3: [{"tick": 3, "do": "raise", "times": times}]})
+        start, count = undisturbed.place(moment, which)
+    else:
+        sweep.script(faults=DIVERGES)
+        start, count = unbroken.place(moment, which)
     half = moment in WITH_A_HALF
     killed_and_resumed(sweep, undisturbed, (start, moment, count, False), (start + 1, moment, 1, half))
 
@@ -257,7 +279,7 @@ def test_killed_at_each_step_of_closing_a_sweep(
     sweep: KilledSweep, undisturbed: Undisturbed, half: bool
 ) -> None:
     """Each start dies a step later, with all trials ended: none is trained again."""
-    sweep.script(faults={4: BREAKS[4]})
+    sweep.script(faults=DIVERGES)
     for number, moment in enumerate(CLOSING):
         sweep.die(number, moment, half=half and moment in WITH_A_HALF)
     sweep.resume_to_the_end()
