@@ -12,12 +12,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.processes import titled, until
 from tests.real_sweep import Sweep
 
 SPACE = Path(__file__).with_name("pages.yaml")
+PATIENCE = 60_000
+"""Milliseconds: a page is drawn in one or two thousand, but not on a machine that is busy."""
+
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +92,7 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     """A window without a network beyond this machine; what breaks in it fails the test."""
     context = browser.new_context(viewport={"width": 2400, "height": 1200})
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE)
     broken: list[str] = []
     page.on("pageerror", lambda error: broken.append(str(error)))
     context.route(
