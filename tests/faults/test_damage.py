@@ -1,7 +1,6 @@
 """What a sweep finds changed or damaged when it is resumed."""
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +43,7 @@ def test_a_torn_last_line_and_a_stale_lock_of_the_journal_cost_a_warning(stopped
         file.write('{"op_code":8,"worker_id":"')
     os.symlink("gone", stopped.folder / "study.log.lock")
 
-    began = time.monotonic()
     assert stopped.run("--resume", "scripted-0001") == 0, stopped.output
-    assert time.monotonic() - began < 60
     lock, torn = warnings(stopped)
     assert "removed study.log.lock, left behind by a driver that was killed" in lock
     assert "cut a half-written last line from study.log (kept in study.log.torn)" in torn

@@ -151,7 +151,7 @@ def test_a_lock_held_over_the_end_leaves_everything_to_resume_and_a_signal_ends_
         driver.send_signal(signal.SIGINT)
 
     assert sweep.run_until(end_the_wait, interrupt, "--space", space) == 130, sweep.output
-    assert time.monotonic() - asked[0] < 15, sweep.output  # of them Ray needs a few to end
+    assert time.monotonic() - asked[0] < 45, sweep.output  # it would have waited for 60
     assert "not yet in MLflow" in sweep.output and "--resume sends what is left." in sweep.output
     assert set(sweep.outcomes().values()) == {"complete"}
 
