@@ -8,8 +8,11 @@ from typing import Any
 import psutil
 
 
-def until(true: Callable[[], Any], *, seconds: float = 60) -> float:
-    """Wait; how long it took."""
+def until(true: Callable[[], Any], *, seconds: float = 180) -> float:
+    """Wait; how long it took.
+
+    Three minutes are patience: nothing is claimed, and a busy machine may take them. Claims name seconds.
+    """
     begin = time.monotonic()
     while not true():
         assert time.monotonic() < begin + seconds, "it never came true"

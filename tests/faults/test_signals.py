@@ -16,6 +16,8 @@ import psutil
 import pytest
 from optuna.trial import TrialState
 
+from tests.processes import until
+
 PROMPT = 5
 """Seconds within which a sweep promises to end."""
 SLACK = 5
@@ -42,13 +44,6 @@ def scratch(sweep: Any) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="fault-", dir="/tmp") as path:
         sweep.environment["TMPDIR"] = path
         yield Path(path)
-
-
-def until(true: Callable[[], Any], *, seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
 
 
 def running(sweep: Any) -> list[str]:

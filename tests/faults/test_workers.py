@@ -1,9 +1,7 @@
 """Workers that die, at work and idle, that are too large, and what becomes of their trials."""
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,10 @@ from optuna.trial import TrialState
 
 from sweeps import space_file, tuning
 from sweeps.sweep import run_sweep
+from tests.processes import until
 from tests.real_sweep import PATIENCE, Sweep
 
 DIED = "the worker process died (killed, or it crashed)"
-
-
-def until(true: Callable[[], Any], *, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 def saved(sweep: Any, label: str) -> int:
