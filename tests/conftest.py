@@ -23,6 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="count every skipped test or file as failed")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that run alone lie far apart, or one process would wait for the other."""
+    items.sort(key=lambda item: item.path.name != ALONE[0])
+
+
 @pytest.fixture(autouse=True)
 def _alone(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.name not in ALONE:

@@ -1,12 +1,15 @@
 """Faults injected from outside into real sweeps of a scripted trainer."""
 
 import json
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from tests.faults.warm import Driver, Starter, ray_cluster
 from tests.real_sweep import Sweep
 
 SPACE = Path(__file__).with_name("scripted.yaml")
@@ -19,13 +22,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class ScriptedSweep(Sweep):
-    """A sweep of `scripted.yaml`; its cache holds the script and the trainer's notes."""
+    """A sweep of `scripted.yaml`; its cache holds the script and the trainer's notes.
+
+    Attributes:
+        starter: forks the drivers; None: each is a command of its own.
+    """
 
     def __init__(self, out: Path, *, name: str = "scripted", trainer: str = "tests.scripted_trainer") -> None:
         super().__init__(out, name=name, trainer=trainer)
         self.cache = out / "cache"
         self.cache.mkdir(parents=True)
         self.environment["WGANGP_CACHE"] = str(self.cache)
+        self.starter: Starter | None = None
+
+    def start(self, *arguments: str) -> subprocess.Popen | Driver:
+        if not self.starter:
+            return super().start(*arguments)
+        self.facts_file = self.out.with_name(f"{self.out.name}-facts.json")
+        command = [str(self.facts_file), self.trainer, *arguments, "--out", str(self.out)]
+        return self.starter.start(command, folder=self.out, environment=self.environment)
 
     def script(
         self, *, seconds: float = 0, faults: dict[int, list[dict[str, Any]]] | None = None, **other: Any
@@ -58,6 +73,24 @@ class ScriptedSweep(Sweep):
 @pytest.fixture
 def sweep(tmp_path: Path) -> ScriptedSweep:
     return ScriptedSweep(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def starter() -> Starter:
+    return Starter()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[dict[str, str]]:
+    with ray_cluster() as environment:
+        yield environment
+
+
+@pytest.fixture
+def warm(sweep: ScriptedSweep, starter: Starter, cluster: dict[str, str]) -> None:
+    """The drivers of `sweep` start fast: for tests that neither end Ray nor need one with settings."""
+    sweep.starter = starter
+    sweep.environment |= cluster
 
 
 @pytest.fixture

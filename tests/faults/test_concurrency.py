@@ -21,6 +21,7 @@ def most_at_once(ticks: list[dict[str, Any]]) -> int:
     return most
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_resume_with_a_backlog_runs_no_more_at_once_than_the_sweep_may(sweep: Any, space: str) -> None:
     # Trials 1 and 2 fail, 3 and 4 are interrupted, 5 and 6 have not been asked for.
     broken = [{"tick": 2, "do": "raise"}]
@@ -42,6 +43,7 @@ def test_a_resume_with_a_backlog_runs_no_more_at_once_than_the_sweep_may(sweep: 
     sweep.assert_everything_agrees()
 
 
+@pytest.mark.usefixtures("warm")
 def test_one_at_a_time_is_one_at_a_time_on_resume_too(sweep: Any, space: str) -> None:
     sweep.script(faults={1: [{"tick": 2, "do": "raise"}]})
     arguments = ["--space", space, "--set", "sweep.max_concurrent=1", "--set", "sweep.retries=0"]

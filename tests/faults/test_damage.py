@@ -8,6 +8,8 @@ import pytest
 
 from tests.faults.conftest import ScriptedSweep
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 @pytest.fixture
 def stopped(sweep: ScriptedSweep, space: str) -> ScriptedSweep:
@@ -93,6 +95,7 @@ def test_other_versions_and_another_commit_are_a_warning_and_are_recorded_with_e
     (other / "optuna-5.9.9.dist-info" / "METADATA").write_text("Name: optuna\nVersion: 5.9.9\n")
     (other / "git").write_text("#!/bin/sh\necho 1234abcd\n")
     (other / "git").chmod(0o755)
+    stopped.starter = None  # for a path of its own
     stopped.environment |= {"PYTHONPATH": str(other), "PATH": f"{other}:{os.environ['PATH']}"}
 
     assert stopped.run("--resume", "scripted-0001") == 0, stopped.output

@@ -12,7 +12,7 @@ from mlflow import MlflowClient
 
 from tests.faults.conftest import ScriptedSweep
 from tests.faults.kill_plan import FILES, Plan
-from tests.faults.warm import Starter, ray_cluster
+from tests.faults.warm import Starter
 
 SPACE = Path(__file__).with_name("killed.yaml")
 TRIALS = 6
@@ -53,41 +53,39 @@ class KilledSweep(ScriptedSweep):
     ) -> None:
         super().__init__(out, name="killed", trainer="tests.faults.watched_trainer")
         self.environment |= cluster | {"KILL_PLAN": str(self.cache)}
-        self.plan, self.deaths, self._starter = Plan(self.cache), 0, starter
+        self.plan, self.deaths, self.starter = Plan(self.cache), 0, starter
         self.plan.make()
         self.script(faults=BREAKS)
         if database:
             shutil.copy(database, out / "mlflow.db")
 
     def run(self, *arguments: str) -> int:
-        self.facts_file = self.out / "facts.json"
-        command = [str(self.facts_file), self.trainer, *arguments, "--out", str(self.out)]
-        status, self.output = self._starter.run(command, folder=self.out, environment=self.environment)
+        status = super().run(*arguments)
         assert "Traceback" not in self.output, self.output
         return status
 
-    def start(self, number: int, *more: str) -> int:
+    def begin(self, number: int, *more: str) -> int:
         """The first start (0), or a resume; its exit status."""
         which = ["--resume", self.folder.name] if number else ["--space", str(SPACE)]
         return self.run(*which, *more)
 
-    def start_undisturbed(self, number: int) -> int:
+    def begin_undisturbed(self, number: int) -> int:
         self.plan.make()
-        return self.start(number)
+        return self.begin(number)
 
     def die(
         self, number: int, moment: str, *, count: int = 1, half: bool = False, more: Sequence[str] = ()
     ) -> None:
         """A start that dies at a moment."""
         self.plan.make(moment, count=count, half=half)
-        status = self.start(number, *more)
+        status = self.begin(number, *more)
         assert (status, self.plan.died) == (-9, True), f"{moment} never came:\n{self.output}"
         self.deaths += 1
 
     def resume_to_the_end(self) -> None:
         """Resume as long as trials fail that would not have if the driver had lived."""
         for _ in range(2):
-            status = self.start_undisturbed(1)
+            status = self.begin_undisturbed(1)
             if status == 0:
                 break
         assert status == 0, self.output
@@ -125,17 +123,6 @@ class Undisturbed:
 
 
 @pytest.fixture(scope="session")
-def starter() -> Starter:
-    return Starter()
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[dict[str, str]]:
-    with ray_cluster() as environment:
-        yield environment
-
-
-@pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty database of MLflow, which takes seconds to make."""
     path = tmp_path_factory.mktemp("database") / "mlflow.db"
@@ -165,7 +152,7 @@ def let_live(sweep: KilledSweep, *statuses: int) -> Undisturbed:
     """Start a sweep and resume it, with these exit statuses."""
     moments = []
     for number, status in enumerate(statuses):
-        assert sweep.start_undisturbed(number) == status, sweep.output
+        assert sweep.begin_undisturbed(number) == status, sweep.output
         moments.append(sweep.plan.passed)
     assert_all_is_well(sweep)
     assert Counter((tick["gp_weight"], tick["tick"]) for tick in sweep.ticks()).most_common(1)[0][1] == 1
@@ -201,7 +188,7 @@ def killed_and_resumed(
     """Die as planned, in turn, then go on to the end: (start, moment, count, half) of each death."""
     first = deaths[0][0]
     for number in range(first):
-        sweep.start_undisturbed(number)
+        sweep.begin_undisturbed(number)
     for number, (_, moment, count, half) in enumerate(deaths):
         sweep.die(first + number, moment, count=count, half=half)
     sweep.resume_to_the_end()
@@ -233,10 +220,10 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("moment", "which"), PLACES, ids=lambda word: word)
-def test_killed_twice_at_a_moment(
+def test_killed_at_a_moment(
     sweep: KilledSweep, undisturbed: Undisturbed, unbroken: Undisturbed, moment: str, which: str
 ) -> None:
-    """Before it, then as soon as it comes again, half-way through it if it has a half."""
+    """Before the first, then half-way through the next, if it has a half; or so in the last."""
     if moment in OF_A_FAILURE:
         times = 1 if moment == "journal copy" else 2
         sweep.script(faults=BREAKS | {3: [{"tick": 3, "do": "raise", "times": times}]})
@@ -245,7 +232,10 @@ def test_killed_twice_at_a_moment(
         sweep.script(faults=DIVERGES)
         start, count = unbroken.place(moment, which)
     half = moment in WITH_A_HALF
-    killed_and_resumed(sweep, undisturbed, (start, moment, count, False), (start + 1, moment, 1, half))
+    if which == "first":
+        killed_and_resumed(sweep, undisturbed, (start, moment, count, False), (start + 1, moment, 1, half))
+    else:
+        killed_and_resumed(sweep, undisturbed, (start, moment, count, half))
 
 
 def test_killed_at_each_step_of_making_a_sweep(sweep: KilledSweep, undisturbed: Undisturbed) -> None:
@@ -266,9 +256,9 @@ def test_killed_before_its_folder_holds_anything_a_sweep_is_started_anew(
     sweep: KilledSweep, undisturbed: Undisturbed
 ) -> None:
     sweep.die(0, "folder claimed")
-    assert sweep.start_undisturbed(1) == 2
+    assert sweep.begin_undisturbed(1) == 2
     assert "there is no such sweep" in sweep.output
-    assert sweep.start_undisturbed(0) == 1, sweep.output
+    assert sweep.begin_undisturbed(0) == 1, sweep.output
     sweep.folder = sweep.out / "killed-0002"
     sweep.resume_to_the_end()
     assert sweep.story() == undisturbed.story

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 ASKED = ("--set", "finalists.count=2", "--set", "finalists.seeds=2")
 RUNS = ("t001-s1", "t001-s2", "t002-s1", "t002-s2")
 LUCK = {"1": 80, "2": 10}

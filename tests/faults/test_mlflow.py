@@ -16,6 +16,8 @@ import pytest
 import requests
 from mlflow import MlflowClient
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 LONG = ["--set", "train.budget_kimg=540"]
 """60 ticks of each trial."""
 AWAY, BACK = "Warning: MLflow cannot be reached ", "MLflow answers again"

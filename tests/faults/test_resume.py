@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.faults.conftest import ScriptedSweep
-from tests.processes import of_sweep, until
+from tests.processes import until
+
+pytestmark = pytest.mark.usefixtures("warm")
 
 HALVED = """
 name: scripted
@@ -134,7 +137,8 @@ def test_check_tells_what_resume_would_do_and_changes_nothing(sweep: ScriptedSwe
         *("--space", space, "--trials", "5", "--set", "sweep.max_concurrent=1"),
     )
     assert status == -9
-    until(lambda: not of_sweep(sweep, "ray::"), seconds=30)  # its worker may still save a checkpoint
+    workers = {tick["pid"] for tick in sweep.ticks()}
+    until(lambda: not any(map(psutil.pid_exists, workers)))  # one may still save a checkpoint
     before = {path: path.stat().st_mtime_ns for path in sweep.folder.rglob("*")}
 
     assert sweep.run("--resume") == 0

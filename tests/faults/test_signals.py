@@ -20,8 +20,8 @@ from tests.processes import until
 
 PROMPT = 5
 """Seconds within which a sweep promises to end."""
-SLACK = 5
-"""Seconds more on a machine that is busy with other tests."""
+SLACK = 15
+"""Seconds more on a busy machine; with these, less than the 30 of the scores that are not waited for."""
 
 Stop = Callable[[psutil.Process], None]
 

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
 from optuna.trial import TrialState
+
+pytestmark = pytest.mark.usefixtures("warm")
 
 
 def test_an_exception_costs_one_trial_and_resume_retries_it_from_its_checkpoint(

@@ -10,15 +10,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from multiprocessing import forkserver
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
-from tests.real_sweep import HERE, PATIENCE
+from tests.real_sweep import HERE
 
 IMPORTS = ["tests.driver", "sweeps.sweep", "mlflow.store.tracking.sqlalchemy_store", "alembic.command"]
+IMPORTS += ["optuna.visualization.matplotlib", "scipy.stats"]
 
 
 CLUSTER = """
@@ -52,8 +57,35 @@ def ray_cluster() -> Iterator[dict[str, str]]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+class Driver:
+    """A driver that was forked, with what the tests use of `subprocess.Popen`."""
+
+    def __init__(self, process: BaseProcess, stdout: TextIO) -> None:
+        assert process.pid is not None
+        self.pid, self.stdout, self._process = process.pid, stdout, process
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float) -> int:
+        self._process.join(timeout)
+        assert self._process.exitcode is not None, "it hangs"
+        return self._process.exitcode
+
+    def communicate(self, timeout: float) -> tuple[str, None]:
+        """What it printed; one that hangs is killed."""
+        end = threading.Timer(timeout, self._process.kill)
+        end.start()
+        with self.stdout:
+            output = self.stdout.read()
+        self.wait(timeout)
+        end.cancel()
+        return output, None
+
+
 class Starter:
-    """Starts drivers from one process that stays; `run` gives the exit status and what was printed."""
+    """Starts drivers from one process that stays."""
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
@@ -64,21 +96,18 @@ class Starter:
             patch.delenv("RAY_AUTH_TOKEN", raising=False)
             forkserver.ensure_running()
 
-    def run(
-        self, arguments: list[str], *, folder: Path, environment: dict[str, str | None]
-    ) -> tuple[int, str]:
-        output = folder / "output.txt"
-        process = self._context.Process(target=_drive, args=(arguments, folder, environment, output))
+    def start(self, arguments: list[str], *, folder: Path, environment: dict[str, str | None]) -> Driver:
+        mine, its = self._context.Pipe(duplex=False)
+        process = self._context.Process(target=_drive, args=(arguments, folder, environment, its))
         process.start()
-        process.join(PATIENCE)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise AssertionError(f"it hangs:\n{output.read_text()}")
-        return process.exitcode, output.read_text()
+        its.close()
+        with mine:
+            return Driver(process, os.fdopen(os.dup(mine.fileno())))
 
 
-def _drive(arguments: list[str], folder: Path, environment: dict[str, str | None], output: Path) -> None:
+def _drive(
+    arguments: list[str], folder: Path, environment: dict[str, str | None], output: Connection
+) -> None:
     from tests import driver
 
     os.setsid()
@@ -87,7 +116,7 @@ def _drive(arguments: list[str], folder: Path, environment: dict[str, str | None
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
-    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
-        os.dup2(file, stream)
+        os.dup2(output.fileno(), stream)
+    output.close()
     raise SystemExit(driver.main(*arguments))
